@@ -1,0 +1,62 @@
+"""Ready-made settings by name: tiny to big for each shape, and the classical models. The data is in the TOML files.
+
+A size may start from another one (`like = "name"`) and says only what differs.
+"""
+
+import difflib
+import functools
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from glassformer import config
+from glassformer.errors import UserError
+from glassformer.model.settings import ModelSettings
+
+
+def load_size(name: str, changes: Iterable[str] = ()) -> ModelSettings:
+    """The settings of that name, with changes written as on the command line (`decoder.n_layers=3`)."""
+    settings: ModelSettings = config.parse(ModelSettings, config.override(_resolve(name), changes), f"The size {name}")
+    return settings
+
+
+def size_names() -> list[str]:
+    return list(_tables())
+
+
+def describe_size(name: str) -> str:
+    """One line on where the size comes from or what it is good for."""
+    return str(_table(name)["about"])
+
+
+@functools.cache
+def _tables() -> dict[str, dict[str, Any]]:
+    here = Path(__file__).parent
+    return {name: table for path in sorted(here.glob("*.toml")) for name, table in config.read_toml(path).items()}
+
+
+def _table(name: str) -> dict[str, Any]:
+    if name not in _tables():
+        near = difflib.get_close_matches(name, size_names(), n=1)
+        hint = f"Did you mean {near[0]}?" if near else f"There are: {', '.join(size_names())}."
+        raise UserError(f"There is no size {name!r}.", hint)
+    return _tables()[name]
+
+
+def _resolve(name: str) -> dict[str, Any]:
+    table = {key: value for key, value in _table(name).items() if key != "about"}
+    like = table.pop("like", None)
+    return _merge(_resolve(like), table) if like else table
+
+
+def _merge(base: Mapping[str, Any], top: Mapping[str, Any]) -> dict[str, Any]:
+    merged = dict(base)
+    for key, value in top.items():
+        old = merged.get(key)
+        same = (
+            isinstance(old, Mapping)
+            and isinstance(value, Mapping)
+            and value.get("kind", old.get("kind")) == old.get("kind")
+        )
+        merged[key] = _merge(old, value) if same and isinstance(old, Mapping) else value
+    return merged
