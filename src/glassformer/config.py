@@ -5,6 +5,7 @@
 
 import dataclasses
 import difflib
+import json
 import tomllib
 import types
 import typing
@@ -25,7 +26,8 @@ def parse(kind: type[T] | Any, data: Mapping[str, Any], origin: str = "the setti
     data = _with_none(data)
     _check_kinds(kind, data, "", origin)
     try:
-        checked: T = TypeAdapter(kind).validate_python(data)
+        # JSON is read strictly, yet takes a list for a tuple and a table for a dataclass.
+        checked: T = TypeAdapter(kind).validate_json(json.dumps(data, default=str), strict=True)
     except ValidationError as error:
         problems = [_explain(kind, details) for details in _relevant(error.errors())]
         raise UserError(f"{origin} cannot be used: {'; '.join(problems)}.") from None
