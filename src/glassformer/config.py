@@ -6,6 +6,7 @@
 import dataclasses
 import difflib
 import json
+import re
 import tomllib
 import types
 import typing
@@ -23,14 +24,13 @@ T = TypeVar("T")
 
 def parse(kind: type[T] | Any, data: Mapping[str, Any], origin: str = "the settings") -> T:
     """Checked settings of the given dataclass, or union of dataclasses, from plain data; "none" stands for None."""
-    data = _with_none(data)
-    _check_kinds(kind, data, "", origin)
+    data = _with_kinds(kind, _with_none(data), "", origin)
     try:
         # JSON is read strictly, yet takes a list for a tuple and a table for a dataclass.
         checked: T = TypeAdapter(kind).validate_json(json.dumps(data, default=str), strict=True)
     except ValidationError as error:
         problems = [_explain(kind, details) for details in _relevant(error.errors())]
-        raise UserError(f"{origin} cannot be used: {'; '.join(problems)}.") from None
+        raise UserError(f"{origin} cannot be used: {'; '.join(dict.fromkeys(problems))}.") from None
     return checked
 
 
@@ -58,22 +58,29 @@ def override(data: Mapping[str, Any], assignments: Iterable[str]) -> dict[str, A
         if not equals or not all(keys):
             raise UserError(f"--set got {assignment!r}, which assigns nothing.", "Write it as --set part.name=value.")
         place = result
-        for key in keys[:-1]:
+        for depth, key in enumerate(keys[:-1], start=1):
             place = place.setdefault(key, {})
             if not isinstance(place, dict):
-                raise UserError(f"--set got {assignment!r}, but {key} is a value, not a group of settings.")
+                raise UserError(
+                    f"--set got {assignment!r}, but {key} is a value, not a group of settings.",
+                    f"Make it a group first: --set {'.'.join(keys[:depth])}={{}}.",
+                )
         place[keys[-1]] = _value(text.strip())
     return result
 
 
 def write_toml(data: Mapping[str, Any], prefix: str = "") -> str:
     """Plain data as TOML: values first, then one table for each group."""
-    lines = [f"{key} = {_literal(value)}" for key, value in data.items() if not isinstance(value, Mapping)]
+    lines = [f"{_key(key)} = {_literal(value)}" for key, value in data.items() if not isinstance(value, Mapping)]
     for key, value in data.items():
         if isinstance(value, Mapping):
-            name = f"{prefix}{key}"
+            name = f"{prefix}{_key(key)}"
             lines += ["", f"[{name}]", write_toml(value, f"{name}.").rstrip("\n")]
     return "\n".join(lines).strip("\n") + "\n"
+
+
+def _key(key: str) -> str:
+    return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else _literal(key)
 
 
 def _literal(value: Any) -> str:
@@ -86,9 +93,11 @@ def _literal(value: Any) -> str:
             return repr(value)
         case str():
             escaped = value.replace("\\", "\\\\").replace('"', '\\"')
-            return '"' + "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in escaped) + '"'
+            return '"' + "".join(c if c.isprintable() else f"\\U{ord(c):08x}" for c in escaped) + '"'
         case list() | tuple():
             return "[" + ", ".join(_literal(item) for item in value) + "]"
+        case Mapping():
+            return "{" + ", ".join(f"{_key(key)} = {_literal(item)}" for key, item in value.items()) + "}"
         case _:
             raise TypeError(f"no TOML for {type(value)}")
 
@@ -109,18 +118,28 @@ def _with_none(data: Mapping[str, Any]) -> dict[str, Any]:
     return {k: _with_none(v) if isinstance(v, Mapping) else None if v == "none" else v for k, v in data.items()}
 
 
-def _check_kinds(kind: Any, data: Mapping[str, Any], path: str, origin: str) -> None:
-    """Where a union is told apart by `kind`, that must name one of its members."""
+def _with_kinds(kind: Any, data: Mapping[str, Any], path: str, origin: str) -> dict[str, Any]:
+    """A copy where every union is told apart by `kind`: what was given, or what the other keys leave no doubt about."""
     members = _members(kind)
-    if "kind" in data:
-        kinds = {value: m for m in members for value in typing.get_args(typing.get_type_hints(m).get("kind"))}
-        if kinds and data["kind"] not in kinds:
+    kinds = {value: m for m in members for value in typing.get_args(typing.get_type_hints(m).get("kind"))}
+    data = dict(data)
+    if "kind" in data and kinds:
+        if str(data["kind"]) not in kinds:
             hint = _suggest(str(data["kind"]), kinds)
             raise UserError(f"{origin} cannot be used: {path}kind is {data['kind']!r} ({hint}).")
-        members = [kinds[data["kind"]]] if kinds else members
+        members = [kinds[str(data["kind"])]]
+    elif len(members) > 1 and kinds:
+        fit = [value for value, m in kinds.items() if data.keys() <= {field.name for field in dataclasses.fields(m)}]
+        first = next(iter(kinds))
+        if len(fit) > 1 and first not in fit:
+            raise UserError(f"{origin} cannot be used: {path}kind is missing.", f"Set it to {' or '.join(fit)}.")
+        data["kind"] = first if first in fit or not fit else fit[0]
+        members = [kinds[data["kind"]]]
+    hints = typing.get_type_hints(members[0]) if len(members) == 1 else {}
     for key, value in data.items():
-        if isinstance(value, Mapping) and len(members) == 1:
-            _check_kinds(typing.get_type_hints(members[0]).get(key), value, f"{path}{key}.", origin)
+        if isinstance(value, Mapping):
+            data[key] = _with_kinds(hints.get(key), value, f"{path}{key}.", origin)
+    return data
 
 
 def _suggest(given: str, known: Iterable[str]) -> str:

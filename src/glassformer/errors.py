@@ -14,6 +14,9 @@ class UserError(Exception):
 
 
 def require(condition: bool, message: str, hint: str = "") -> None:
-    """Raise a UserError unless the condition holds."""
+    """Raise a UserError unless the condition holds.
+
+    Where a model runs, write `if` and `raise`: a message made in vain pins a compiled graph to the sizes in it.
+    """
     if not condition:
         raise UserError(message, hint)

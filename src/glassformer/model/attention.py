@@ -8,6 +8,7 @@ import math
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from glassformer.errors import UserError
 from glassformer.model.cache import LayerCache
 from glassformer.model.masks import check_mask
 from glassformer.model.positions import Angles, Rotary
@@ -86,6 +87,11 @@ class MultiHeadAttention(nn.Module):
             if cache.memory is None:
                 cache.memory = self._keys_and_values(memory)
             k, v = cache.memory
+        if b % k.shape[0] != 0:
+            raise UserError(
+                f"The memory has {k.shape[0]} rows, but the target has {b}.",
+                "Give one row of memory for each target row, or for each group of beams.",
+            )
         if (beams := b // k.shape[0]) > 1:  # beams of one sentence ask one memory: more queries, not more copies
             q = q.reshape(-1, beams, *q.shape[1:]).transpose(1, 2).flatten(2, 3)  # (b / beams, h, beams * n, d_k)
         check_mask(mask, q.shape[0], q.shape[1], q.shape[2], k.shape[2])

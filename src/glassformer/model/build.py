@@ -63,7 +63,9 @@ def initialise(model: nn.Module, std: float | None = None) -> None:
             _quieten(stack, std)
     for tokens in (m for m in model.modules() if isinstance(m, Tokens)):  # last: a tied head takes the table's weights
         width = tokens.embedding.embedding_dim
-        nn.init.normal_(tokens.embedding.weight, std=width**-0.5 if std is None else std)
+        for table in (tokens.embedding, tokens.types):
+            if table is not None:
+                nn.init.normal_(table.weight, std=width**-0.5 if std is None else std)
 
 
 def _quieten(stack: Stack, std: float) -> None:

@@ -9,7 +9,8 @@ b batch, h_kv key/value heads, c capacity, m slots filled
 import torch
 from torch import Tensor
 
-from glassformer.errors import require
+from glassformer.errors import UserError, require
+from glassformer.model.masks import check_keep
 from glassformer.model.positions import count_positions
 from glassformer.model.settings import StackSettings
 
@@ -40,29 +41,45 @@ class Cache:
             return torch.empty(b, h, capacity, d, device=device, dtype=dtype)
 
         self.layers = [LayerCache(empty(d_k), empty(d_v)) for _ in range(settings.n_layers)]
-        self.capacity = capacity
+        self.rows, self.capacity = b, capacity
         self.length = 0
         self.keep: Tensor | None = None  # (b, m); None: all slots are real
 
     def extend(self, b: int, n: int, keep: Tensor | None, device: torch.device) -> tuple[int, Tensor, Tensor | None]:
-        """Reserve n slots: gives the first of them, the new tokens' positions, and the keep of all slots so far."""
+        """The first of n free slots, the new tokens' positions, and the keep of all slots with them.
+
+        Nothing changes before `advance`, so that an input that is refused leaves the cache as it was.
+        """
         start = self.length
-        require(
-            start + n <= self.capacity,
-            f"The cache holds {self.capacity} positions, but {start + n} are asked for.",
-            "Make the cache with a larger capacity, or ask for fewer tokens.",
-        )
-        self.length = start + n
+        if start + n > self.capacity:
+            raise UserError(
+                f"The cache holds {self.capacity} positions, but {start + n} are asked for.",
+                "Make the cache with a larger capacity, or ask for fewer tokens.",
+            )
+        if b != self.rows:
+            raise UserError(
+                f"The cache has {self.rows} rows, but the input has {b}.",
+                "Make the cache for as many rows, or bring it there by cache.select.",
+            )
+        check_keep(keep, b, n, "keep")
         if keep is None and self.keep is None:
             return start, torch.arange(start, start + n, device=device), None
         past = self.keep if self.keep is not None else torch.ones(b, start, dtype=torch.bool, device=device)
         new = keep if keep is not None else torch.ones(b, n, dtype=torch.bool, device=device)
-        self.keep = torch.cat([past, new], dim=1)
-        return start, count_positions(start + n, self.keep, device)[:, start:], self.keep
+        both = torch.cat([past, new], dim=1)
+        return start, count_positions(start + n, both, device)[:, start:], both
+
+    def advance(self, n: int, keep: Tensor | None) -> None:
+        """n more slots are filled; `keep` covers all of them."""
+        self.length, self.keep = self.length + n, keep
 
     def truncate(self, length: int) -> None:
         """Forget all slots from `length` on."""
-        require(0 <= length <= self.length, f"The cache holds {self.length} positions, not {length}.")
+        require(
+            0 <= length <= self.length,
+            f"The cache holds {self.length} positions, not {length}.",
+            f"Give a length from 0 to {self.length}.",
+        )
         self.length = length
         if self.keep is not None:
             self.keep = self.keep[:, :length]
@@ -70,7 +87,7 @@ class Cache:
     def select(self, rows: Tensor) -> None:
         """Row i becomes what row `rows[i]` was: beams change places, finished rows leave.
 
-        The memory's keys and values move only when the number of rows changes: beams of one sentence share them.
+        The memory's keys and values stay where they are: beams of one sentence share them (see `select_memory`).
         """
         for layer in self.layers:
             b = layer.k.shape[0]
@@ -81,6 +98,7 @@ class Cache:
                 layer.k, layer.v = layer.k[rows], layer.v[rows]
         if self.keep is not None:
             self.keep = self.keep[rows]
+        self.rows = len(rows)
 
     def select_memory(self, rows: Tensor) -> None:
         """The same for the memory's rows, which several beams may share."""

@@ -17,6 +17,10 @@ def choose_device(name: str = "auto") -> torch.device:
         usable = ", ".join(n for n, there in available.items() if there)
         raise UserError(f"The device {name!r} is not available on this machine.", f"Choose one of: auto, {usable}.")
     try:
-        return torch.device(name)
+        device = torch.device(name)
     except RuntimeError:
         raise UserError(f"There is no device {name!r}.", "Write it as cpu, mps, cuda or cuda:0.") from None
+    count = torch.cuda.device_count() if kind == "cuda" else 1
+    if device.index is not None and device.index >= count:
+        raise UserError(f"There is no device {name!r}: {kind} has {count}, counted from 0.", f"Choose {kind}:0.")
+    return device

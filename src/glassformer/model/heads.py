@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from glassformer.model.dropout import Dropout
 from glassformer.model.layers import Activate, build_norm
 from glassformer.model.settings import (
     Activation,
@@ -44,7 +45,7 @@ class PooledHead(nn.Module):
         super().__init__()
         self.pool = Pool(settings.pooling)
         self.transform = Transform(settings.transform, d_model) if settings.transform is not None else None
-        self.dropout = nn.Dropout(settings.dropout)
+        self.dropout = Dropout(settings.dropout)
         self.w = nn.Linear(d_model, n_out)
 
     def forward(self, x: Tensor, keep: Tensor | None = None) -> Tensor:

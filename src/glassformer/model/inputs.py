@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from glassformer.errors import UserError, require
+from glassformer.model.dropout import Dropout
 from glassformer.model.layers import build_norm
 from glassformer.model.masks import check_keep, lengths_to_keep
 from glassformer.model.positions import LearnedPositions, SinusoidalPositions, build_positions, count_positions
@@ -29,7 +30,7 @@ class Tokens(nn.Module):
         self.scale = math.sqrt(d_model) if settings.scale else 1.0
         self.positions = build_positions(settings.positions, d_model)
         self.norm = build_norm(settings.norm, d_model) if settings.norm is not None else None
-        self.dropout = nn.Dropout(settings.dropout)
+        self.dropout = Dropout(settings.dropout)
 
     def forward(
         self, ids: Tensor, keep: Tensor | None = None, positions: Tensor | None = None, types: Tensor | None = None
@@ -37,9 +38,16 @@ class Tokens(nn.Module):
         check_ids(ids, self.embedding.num_embeddings, "vocab_size")
         check_keep(keep, ids.shape[0], ids.shape[1], "keep")
         x = self.embedding(ids) * self.scale  # (b, n, d)
+        if self.types is None and types is not None:
+            raise UserError("types are given, but the model has none: n_types is 0.", "Give types = None.")
         if self.types is not None:
             types = torch.zeros_like(ids) if types is None else types
             check_ids(types, self.types.num_embeddings, "n_types")
+            if types.shape != ids.shape:
+                raise UserError(
+                    f"types have shape {tuple(types.shape)}, but the ids have {tuple(ids.shape)}.",
+                    "Give one type for each id.",
+                )
             x = x + self.types(types)
         x = _add_positions(x, self.positions, keep, positions)
         return self.dropout(x if self.norm is None else self.norm(x)), keep
@@ -52,10 +60,10 @@ class Vectors(nn.Module):
         super().__init__()
         self.projection = nn.Linear(settings.n_features, d_model)
         self.positions = build_positions(settings.positions, d_model)
-        self.dropout = nn.Dropout(settings.dropout)
+        self.dropout = Dropout(settings.dropout)
 
     def forward(self, vectors: Tensor, keep: Tensor | None = None) -> Embedded:
-        _check_series(vectors, self.projection.in_features, keep)
+        vectors = _clean_series(vectors, self.projection.in_features, keep, self.projection.weight.dtype)
         x = _add_positions(self.projection(vectors), self.positions, keep, None)
         return self.dropout(x), keep  # (b, n, d)
 
@@ -73,14 +81,15 @@ class Frames(nn.Module):
         )
         self.projection = None if settings.strides else nn.Linear(settings.n_features, d_model)
         self.positions = build_positions(settings.positions, d_model)
-        self.dropout = nn.Dropout(settings.dropout)
+        self.dropout = Dropout(settings.dropout)
 
     def forward(self, frames: Tensor, keep: Tensor | None = None) -> Embedded:
-        _check_series(frames, self.n_features, keep)
+        frames = _clean_series(frames, self.n_features, keep, next(self.parameters()).dtype)
+        _check_padded_at_end(keep)
         x = frames if self.projection is None else self.projection(frames)  # (b, t, f)
         for convolution, stride in zip(self.convolutions, self.strides, strict=True):
             if keep is not None:  # what stands in the padding must not leak into its neighbour
-                x = x * keep[:, :, None]
+                x = x.masked_fill(~keep[:, :, None], 0.0)
             x = F.gelu(convolution(x.transpose(1, 2))).transpose(1, 2)  # (b, ceil(t / stride), d)
             if keep is not None:
                 keep = lengths_to_keep((keep.sum(dim=1) + stride - 1) // stride, x.shape[1])
@@ -97,17 +106,22 @@ class Patches(nn.Module):
         self.class_token = nn.Parameter(torch.zeros(d_model)) if settings.class_token else None
         n = settings.n_patches + settings.class_token
         self.positions = nn.Parameter(torch.empty(n, d_model)) if settings.learned_positions else None
-        self.dropout = nn.Dropout(settings.dropout)
+        self.dropout = Dropout(settings.dropout)
 
     def forward(self, pictures: Tensor, keep: Tensor | None = None) -> Embedded:
-        require(
-            pictures.dim() == 4 and tuple(pictures.shape[1:]) == self.shape,
-            f"The pictures have shape {tuple(pictures.shape)}, but the model reads (batch, channels, height, width) "
-            f"with {self.shape}.",
-            "Resize them, or set patches.height, patches.width and patches.n_channels.",
-        )
-        require(keep is None, "Pictures have no padding: keep must be None.")
-        x = self.projection(pictures).flatten(2).transpose(1, 2)  # (b, n, d)
+        if pictures.dim() != 4 or pictures.shape[0] < 1 or tuple(pictures.shape[1:]) != self.shape:
+            raise UserError(
+                f"The pictures have shape {tuple(pictures.shape)}, but the model reads (batch, channels, height, "
+                f"width) with {self.shape}.",
+                "Resize them, or set patches.height, patches.width and patches.n_channels.",
+            )
+        if not pictures.is_floating_point():
+            raise UserError(
+                f"The pictures have type {pictures.dtype}, but the model reads floats.",
+                "Divide bytes by 255, and normalise them as in training.",
+            )
+        require(keep is None, "Pictures have no padding, but keep is given.", "Give keep = None.")
+        x = self.projection(pictures.to(self.projection.weight.dtype)).flatten(2).transpose(1, 2)  # (b, n, d)
         if self.class_token is not None:
             x = torch.cat([self.class_token.expand(x.shape[0], 1, -1), x], dim=1)
         x = x if self.positions is None else x + self.positions
@@ -127,16 +141,21 @@ def _add_positions(
     return out
 
 
-def check_ids(ids: Tensor, size: int, setting: str) -> None:
-    """Whole numbers in (b, n), at least one a row, each below `size`."""
-    if ids.dim() != 2 or ids.shape[1] < 1 or ids.dtype not in (torch.int32, torch.int64):
+def check_rows(ids: Tensor) -> None:
+    """Whole numbers in (b, n), at least one row and one id a row."""
+    if ids.dim() != 2 or 0 in ids.shape or ids.dtype not in (torch.int32, torch.int64):
         raise UserError(
             f"The ids have shape {tuple(ids.shape)} and type {ids.dtype}, but the model reads rows of whole numbers.",
             "Give an int64 tensor of shape (batch, length) with at least one id a row.",
         )
+
+
+def check_ids(ids: Tensor, size: int, setting: str) -> None:
+    """Rows of ids, each below `size`."""
+    check_rows(ids)
     if torch.compiler.is_compiling():  # a compiled graph must not depend on values
         return
-    if ids.numel() and (int(ids.min()) < 0 or int(ids.max()) >= size):
+    if int(ids.min()) < 0 or int(ids.max()) >= size:
         wrong = int(ids.max()) if int(ids.max()) >= size else int(ids.min())
         raise UserError(
             f"The id {wrong} is out of range: {setting} is {size}, so ids go from 0 to {size - 1}.",
@@ -144,13 +163,27 @@ def check_ids(ids: Tensor, size: int, setting: str) -> None:
         )
 
 
-def _check_series(x: Tensor, n_features: int, keep: Tensor | None) -> None:
-    require(
-        x.dim() == 3 and x.shape[2] == n_features and x.shape[1] > 0 and x.is_floating_point(),
-        f"The input has shape {tuple(x.shape)} and type {x.dtype}, but the model reads (batch, length, {n_features}).",
-        "Give a float tensor of that shape, or set source.n_features.",
-    )
+def _clean_series(x: Tensor, n_features: int, keep: Tensor | None, dtype: torch.dtype) -> Tensor:
+    """The checked series in the model's precision, with zeros for padding: not even a NaN comes out of there."""
+    if x.dim() != 3 or 0 in x.shape or x.shape[2] != n_features or not x.is_floating_point():
+        raise UserError(
+            f"The input has shape {tuple(x.shape)} and type {x.dtype}, but the model reads (batch, length, "
+            f"{n_features}).",
+            "Give a float tensor of that shape, or set source.n_features.",
+        )
     check_keep(keep, x.shape[0], x.shape[1], "keep")
+    x = x.to(dtype)
+    return x if keep is None else x.masked_fill(~keep[:, :, None], 0.0)
+
+
+def _check_padded_at_end(keep: Tensor | None) -> None:
+    if keep is None or torch.compiler.is_compiling():  # a compiled graph must not depend on values
+        return
+    if bool((keep[:, 1:] & ~keep[:, :-1]).any()):
+        raise UserError(
+            "keep has padding before real frames, but frames are shortened in groups from the left.",
+            "Put the padding at the end of each row.",
+        )
 
 
 def build_input(settings: FrontEnd, d_model: int) -> Tokens | Vectors | Frames | Patches:

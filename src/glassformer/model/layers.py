@@ -8,6 +8,7 @@ from collections.abc import Callable
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from glassformer.model.dropout import Dropout
 from glassformer.model.settings import Activation, FeedForwardSettings, NormSettings
 
 
@@ -52,7 +53,7 @@ class FeedForward(nn.Module):
         self.w_1 = nn.Linear(d_model, settings.d_ff, bias=settings.bias)
         self.w_gate = nn.Linear(d_model, settings.d_ff, bias=settings.bias) if settings.gated else None
         self.activation = Activate(settings.activation)
-        self.dropout = nn.Dropout(settings.dropout)
+        self.dropout = Dropout(settings.dropout)
         self.w_2 = nn.Linear(settings.d_ff, d_model, bias=settings.bias)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -69,7 +70,7 @@ class Residual(nn.Module):
         super().__init__()
         self.pre = norm.place == "pre"
         self.norm = build_norm(norm, d_model)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
         if self.pre:

@@ -6,7 +6,7 @@ b batch, h heads, n query length, m key length
 import torch
 from torch import Tensor
 
-from glassformer.errors import require
+from glassformer.errors import UserError
 
 
 def look_ahead_mask(n: int, m: int | None = None, device: torch.device | None = None) -> Tensor:
@@ -36,25 +36,26 @@ def lengths_to_keep(lengths: Tensor, n: int) -> Tensor:
 
 def check_keep(keep: Tensor | None, b: int, n: int, name: str) -> None:
     """A keep says True or False for every position of every row."""
-    if keep is None:
-        return
-    require(
-        keep.dtype == torch.bool and tuple(keep.shape) == (b, n),
-        f"{name} has shape {tuple(keep.shape)} and type {keep.dtype}, but the input has {b} rows of {n} positions.",
-        f"Give a bool tensor of shape ({b}, {n}), True = a real position.",
-    )
+    if keep is not None and (keep.dtype != torch.bool or keep.shape != (b, n)):
+        raise UserError(
+            f"{name} has shape {tuple(keep.shape)} and type {keep.dtype}, but the input has {b} rows of {n} positions.",
+            f"Give a bool tensor of shape ({b}, {n}), True = a real position.",
+        )
 
 
 def check_mask(mask: Tensor | None, b: int, h: int, n: int, m: int) -> None:
-    """A mask is a bool tensor that spreads to (b, h, n, m)."""
+    """A mask is a bool tensor of two or four dimensions that spreads to (b, h, n, m).
+
+    Three are refused: torch would read the first as heads, where most people mean the batch.
+    """
     if mask is None:
         return
     wanted = (b, h, n, m)
-    fits = mask.dtype == torch.bool and 2 <= mask.dim() <= 4
+    fits = mask.dtype == torch.bool and mask.dim() in (2, 4)
     fits = fits and all(size in (1, want) for size, want in zip(mask.shape[::-1], wanted[::-1], strict=False))
-    require(
-        fits,
-        f"The mask has shape {tuple(mask.shape)} and type {mask.dtype}, but attention works on {wanted} "
-        "(batch, heads, queries, keys).",
-        f"Give a bool tensor that broadcasts to it, such as ({n}, {m}) or ({b}, 1, {n}, {m}), True = may attend.",
-    )
+    if not fits:
+        raise UserError(
+            f"The mask has shape {tuple(mask.shape)} and type {mask.dtype}, but attention works on {wanted} "
+            "(batch, heads, queries, keys).",
+            f"Give a bool tensor that broadcasts to it, such as ({n}, {m}) or ({b}, 1, {n}, {m}), True = may attend.",
+        )

@@ -88,14 +88,12 @@ class RotaryAngles(nn.Module):
 
     def __init__(self, settings: RotarySettings, d_k: int) -> None:
         super().__init__()
-        self.layout = settings.layout
-        theta = settings.base ** -(torch.arange(0, d_k, 2, dtype=torch.float64, device="cpu") / d_k)
-        self.register_buffer("theta", theta.float(), persistent=False)
-
-    theta: Tensor
+        self.layout, self.base, self.d_k = settings.layout, settings.base, d_k
 
     def forward(self, positions: Tensor) -> Angles:
-        angles = positions[..., None].float() * self.theta  # (..., n, d_k / 2)
+        # Made here in float32 and not kept as a buffer: a model in bfloat16 would round it, and far angles be wrong.
+        theta = self.base ** -(torch.arange(0, self.d_k, 2, device=positions.device).float() / self.d_k)
+        angles = positions[..., None].float() * theta  # (..., n, d_k / 2)
         angles = torch.cat([angles, angles], -1) if self.layout == "halves" else angles.repeat_interleave(2, -1)
         if positions.dim() == 2:
             angles = angles[:, None]  # (b, 1, n, d_k)

@@ -4,6 +4,7 @@ Each class checks what only it can know (`__post_init__`); types and unknown key
 `glassformer.config`. Deliberately not here: names of ready-made models (`glassformer.sizes`), and training.
 """
 
+import math
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
@@ -337,6 +338,7 @@ class EncoderDecoderSettings(Settings):
     init_std: float | None = None
 
     def __post_init__(self) -> None:
+        _check_init(self.init_std)
         if not self.tie_source_target:
             return
         source, target = self.source, self.target
@@ -366,6 +368,7 @@ class DecoderOnlySettings(Settings):
     init_std: float | None = 0.02
 
     def __post_init__(self) -> None:
+        _check_init(self.init_std)
         _check_tie(self.tie_output, self.source, self.head)
 
 
@@ -381,12 +384,21 @@ class EncoderOnlySettings(Settings):
     init_std: float | None = 0.02
 
     def __post_init__(self) -> None:
+        _check_init(self.init_std)
         _check_tie(self.tie_output, self.source, self.head)
         require(
             isinstance(self.source, TokensSettings) or not isinstance(self.head, TokenHeadSettings),
             f"The head scores tokens, but the source is {self.source.kind}, which has no vocabulary.",
             'Set head.kind to "class", "regression" or "embedding".',
         )
+
+
+def _check_init(std: float | None) -> None:
+    require(
+        std is None or 0 < std < math.inf,
+        f"init_std is {std}, but it must be above 0.",
+        "The usual value is 0.02; none is Xavier.",
+    )
 
 
 def _check_tie(tie_output: bool, source: FrontEnd, head: Head) -> None:

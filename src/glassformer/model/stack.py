@@ -9,7 +9,7 @@ from glassformer.errors import require
 from glassformer.model.attention import MultiHeadAttention
 from glassformer.model.cache import Cache, LayerCache
 from glassformer.model.layers import FeedForward, Residual, build_norm
-from glassformer.model.masks import check_keep, join_masks, look_ahead_mask, padding_mask
+from glassformer.model.masks import check_keep, check_mask, join_masks, look_ahead_mask, padding_mask
 from glassformer.model.positions import Angles, RotaryAngles, count_positions
 from glassformer.model.settings import StackSettings
 
@@ -56,7 +56,7 @@ class Stack(nn.Module):
 
     def __init__(self, settings: StackSettings, causal: bool = False, d_memory: int | None = None) -> None:
         super().__init__()
-        self.causal, self.cross = causal, d_memory is not None
+        self.causal, self.cross, self.n_heads = causal, d_memory is not None, settings.attention.n_heads
         rotary = settings.attention.rotary
         self.rotary_angles = RotaryAngles(rotary, settings.d_k) if rotary is not None else None
         self.blocks = nn.ModuleList(Block(settings, d_memory) for _ in range(settings.n_layers))
@@ -77,18 +77,26 @@ class Stack(nn.Module):
         b, n, _ = x.shape
         m = start + n
         check_keep(keep, b, m, "keep")
-        require(self.cross == (memory is not None), "A memory goes to a stack with cross-attention, and only there.")
+        check_mask(mask, b, self.n_heads, n, m)
+        require(
+            self.cross == (memory is not None),
+            "A memory goes to a stack with cross-attention, and only there.",
+            "Give the encoder's output to the decoder of an encoder-decoder.",
+        )
         memory_mask = None
         if memory is not None and memory_keep is not None:
             check_keep(memory_keep, memory.shape[0], memory.shape[1], "memory_keep")
             memory_mask = padding_mask(memory_keep)
         mask = join_masks(mask, None if keep is None else padding_mask(keep))
-        causal = self.causal and n > 1
+        causal = self.causal
+        if n == 1:  # the last position sees all; a plain `if`, since a compiled kernel takes no symbolic flag
+            causal = False
         if causal and (mask is not None or start > 0):  # the kernel takes the flag alone; joined once for all layers
             mask, causal = join_masks(mask, look_ahead_mask(n, m, x.device)), False
         angles = None
         if self.rotary_angles is not None:
-            angles = self.rotary_angles(count_positions(n, keep, x.device) if positions is None else positions)
+            positions = count_positions(m, keep, x.device)[..., start:] if positions is None else positions
+            angles = self.rotary_angles(positions)
         for i, block in enumerate(self.blocks):
             layer = cache.layers[i] if cache is not None else None
             x = block(x, mask, causal, angles, memory, memory_mask, layer, start)

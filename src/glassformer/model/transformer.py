@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from glassformer.errors import require
 from glassformer.model.cache import Cache
 from glassformer.model.heads import build_head
-from glassformer.model.inputs import build_input
+from glassformer.model.inputs import Tokens, build_input, check_rows
 from glassformer.model.settings import (
     DecoderOnlySettings,
     EncoderDecoderSettings,
@@ -126,6 +126,11 @@ class EncoderOnly(nn.Module):
             self.head.w.weight = self.source.embedding.weight  # type: ignore[union-attr]
 
     def states(self, source: Tensor, keep: Tensor | None = None, types: Tensor | None = None) -> Memory:
+        require(
+            types is None or isinstance(self.source, Tokens),
+            f"types mark sentences, but the source is {self.settings.source.kind}.",
+            "Give types = None.",
+        )
         x, keep = self.source(source, keep) if types is None else self.source(source, keep, types=types)
         return Memory(self.encoder(x, keep), keep)
 
@@ -155,12 +160,15 @@ def _run(
     """Tokens through a decoder, with or without a cache of what came before."""
     start, all_keep = 0, keep
     if cache is not None:
-        require(positions is None, "A cache counts positions by itself: positions must be None.")
+        require(positions is None, "A cache counts positions by itself.", "Give positions = None with a cache.")
+        check_rows(ids)
         start, positions, all_keep = cache.extend(ids.shape[0], ids.shape[1], keep, ids.device)
         keep = None if all_keep is None else all_keep[:, start:]
     x, _ = front_end(ids, keep, positions)
     source, source_keep = (None, None) if memory is None else (memory.x, memory.keep)
     states: Tensor = decoder(x, all_keep, positions, mask, source, source_keep, cache, start)
+    if cache is not None:
+        cache.advance(ids.shape[1], all_keep)
     return states  # (b, n, d)
 
 

@@ -1,0 +1,119 @@
+"""Small models and inputs that many tests share; every one is in eval mode, without dropout, from a fixed seed."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from glassformer.model import DecoderOnly, EncoderDecoder, EncoderOnly, build
+from glassformer.model.settings import (
+    AttentionSettings,
+    DecoderOnlySettings,
+    EncoderDecoderSettings,
+    EncoderOnlySettings,
+    FeedForwardSettings,
+    FramesSettings,
+    LearnedSettings,
+    NormSettings,
+    PatchesSettings,
+    RotarySettings,
+    SinusoidalSettings,
+    StackSettings,
+    TokensSettings,
+    VectorsSettings,
+)
+
+VOCABULARY = 29
+
+# Where the positions live, and how the heads are shared: (additive positions, attention).
+POSITIONS = {
+    "sinusoidal": (SinusoidalSettings(), AttentionSettings(n_heads=4)),
+    "halves": (SinusoidalSettings(layout="halves"), AttentionSettings(n_heads=4, d_k=3, d_v=5)),
+    "learned": (LearnedSettings(max_len=40), AttentionSettings(n_heads=4, n_kv_heads=1)),
+    "rotary": (None, AttentionSettings(n_heads=4, rotary=RotarySettings())),
+    "rotary_grouped": (None, AttentionSettings(n_heads=4, n_kv_heads=2, rotary=RotarySettings(layout="interleaved"))),
+    "none": (None, AttentionSettings(n_heads=4)),
+}
+
+FRONT_ENDS = {
+    "tokens": TokensSettings(vocab_size=VOCABULARY, n_types=2, norm=NormSettings(), dropout=0.0),
+    "frames": FramesSettings(n_features=6, strides=(1, 2, 2), dropout=0.0),
+    "frames_plain": FramesSettings(n_features=6, strides=(), dropout=0.0),
+    "vectors": VectorsSettings(n_features=6, dropout=0.0),
+    "patches": PatchesSettings(height=8, width=12, n_channels=2, patch=4),
+}
+
+
+def stack(**changes: Any) -> StackSettings:
+    small: dict[str, Any] = {
+        "d_model": 16,
+        "n_layers": 2,
+        "attention": AttentionSettings(n_heads=4),
+        "feed_forward": FeedForwardSettings(d_ff=24, activation="gelu"),
+        "dropout": 0.0,
+    }
+    return StackSettings(**(small | changes))
+
+
+def tokens(**changes: Any) -> TokensSettings:
+    return TokensSettings(**({"vocab_size": VOCABULARY, "dropout": 0.0} | changes))
+
+
+def rough(model: Any, seed: int = 0) -> Any:
+    """The model in eval mode with weights large enough that every part of it matters."""
+    torch.manual_seed(seed)
+    with torch.no_grad():
+        for p in model.parameters():
+            p.add_(torch.randn_like(p) * 0.2)
+    return model.eval()
+
+
+def decoder_only(positions: str = "sinusoidal", **changes: Any) -> DecoderOnly:
+    additive, attention = POSITIONS[positions]
+    settings: dict[str, Any] = {"source": tokens(positions=additive), "decoder": stack(attention=attention)}
+    model: DecoderOnly = rough(build(DecoderOnlySettings(**(settings | changes))))
+    return model
+
+
+def encoder_decoder(positions: str = "sinusoidal", **changes: Any) -> EncoderDecoder:
+    additive, attention = POSITIONS[positions]
+    settings: dict[str, Any] = {
+        "source": tokens(positions=additive),
+        "target": tokens(positions=additive),
+        "encoder": stack(attention=attention),
+        "decoder": stack(attention=attention),
+    }
+    model: EncoderDecoder = rough(build(EncoderDecoderSettings(**(settings | changes))))
+    return model
+
+
+def encoder_only(front_end: str = "tokens", **changes: Any) -> EncoderOnly:
+    settings: dict[str, Any] = {"source": FRONT_ENDS[front_end], "encoder": stack()}
+    model: EncoderOnly = rough(build(EncoderOnlySettings(**(settings | changes))))
+    return model
+
+
+def random_ids(b: int, n: int, seed: int = 1) -> Tensor:
+    return torch.randint(VOCABULARY, (b, n), generator=torch.Generator().manual_seed(seed))
+
+
+def random_input(front_end: str, b: int, n: int, seed: int = 1) -> Tensor:
+    """Something that the front-end of that name reads; n is the length where it has one."""
+    if front_end == "tokens":
+        return random_ids(b, n, seed)
+    shape = (b, 2, 8, 12) if front_end == "patches" else (b, n, 6)
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
+
+
+def left_keep(lengths: list[int], n: int) -> Tensor:
+    """Rows padded on the left to n positions."""
+    return torch.arange(n) >= n - torch.tensor(lengths)[:, None]
+
+
+def right_keep(lengths: list[int], n: int) -> Tensor:
+    """Rows padded on the right to n positions."""
+    return torch.arange(n) < torch.tensor(lengths)[:, None]
+
+
+def close(actual: Tensor, expected: Tensor, tolerance: float = 1e-5) -> None:
+    torch.testing.assert_close(actual, expected, atol=tolerance, rtol=tolerance)

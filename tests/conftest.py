@@ -1,0 +1,16 @@
+"""Every test starts from the same seed and without a trace of other tests' compiled graphs."""
+
+import os
+
+import pytest
+import torch
+from hypothesis import settings
+
+# A machine under load is no reason to fail: no deadline; and the same examples every time.
+settings.register_profile("default", deadline=None, derandomize=True, max_examples=40)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+@pytest.fixture(autouse=True)
+def _seed() -> None:
+    torch.manual_seed(0)
