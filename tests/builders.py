@@ -14,6 +14,7 @@ from glassformer.model.settings import (
     FeedForwardSettings,
     FramesSettings,
     LearnedSettings,
+    ModelSettings,
     NormSettings,
     PatchesSettings,
     RotarySettings,
@@ -59,9 +60,10 @@ def tokens(**changes: Any) -> TokensSettings:
     return TokensSettings(**({"vocab_size": VOCABULARY, "dropout": 0.0} | changes))
 
 
-def rough(model: Any, seed: int = 0) -> Any:
-    """The model in eval mode with weights large enough that every part of it matters."""
-    torch.manual_seed(seed)
+def rough(settings: ModelSettings) -> Any:
+    """A model in eval mode with weights large enough that every part of it matters."""
+    torch.manual_seed(0)
+    model = build(settings)
     with torch.no_grad():
         for p in model.parameters():
             p.add_(torch.randn_like(p) * 0.2)
@@ -71,7 +73,7 @@ def rough(model: Any, seed: int = 0) -> Any:
 def decoder_only(positions: str = "sinusoidal", **changes: Any) -> DecoderOnly:
     additive, attention = POSITIONS[positions]
     settings: dict[str, Any] = {"source": tokens(positions=additive), "decoder": stack(attention=attention)}
-    model: DecoderOnly = rough(build(DecoderOnlySettings(**(settings | changes))))
+    model: DecoderOnly = rough(DecoderOnlySettings(**(settings | changes)))
     return model
 
 
@@ -83,13 +85,13 @@ def encoder_decoder(positions: str = "sinusoidal", **changes: Any) -> EncoderDec
         "encoder": stack(attention=attention),
         "decoder": stack(attention=attention),
     }
-    model: EncoderDecoder = rough(build(EncoderDecoderSettings(**(settings | changes))))
+    model: EncoderDecoder = rough(EncoderDecoderSettings(**(settings | changes)))
     return model
 
 
 def encoder_only(front_end: str = "tokens", **changes: Any) -> EncoderOnly:
     settings: dict[str, Any] = {"source": FRONT_ENDS[front_end], "encoder": stack()}
-    model: EncoderOnly = rough(build(EncoderOnlySettings(**(settings | changes))))
+    model: EncoderOnly = rough(EncoderOnlySettings(**(settings | changes)))
     return model
 
 

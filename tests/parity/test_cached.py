@@ -4,6 +4,10 @@ import random
 
 import pytest
 import torch
+from torch import Tensor
+
+from glassformer.errors import UserError
+from glassformer.model import Cache, DecoderOnly
 from tests.builders import (
     POSITIONS,
     VOCABULARY,
@@ -14,10 +18,6 @@ from tests.builders import (
     random_ids,
     right_keep,
 )
-from torch import Tensor
-
-from glassformer.errors import UserError
-from glassformer.model import Cache, DecoderOnly
 
 ALL_POSITIONS = pytest.mark.parametrize("positions", POSITIONS)
 CHUNKS = pytest.mark.parametrize("seed", [None, 0, 1, 2], ids=["one by one", "chunks a", "chunks b", "chunks c"])

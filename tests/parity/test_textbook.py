@@ -4,7 +4,6 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from tests.builders import close
 from torch import Tensor, nn
 from torch.autograd import gradcheck
 
@@ -19,6 +18,7 @@ from glassformer.model.settings import (
     RotarySettings,
     SinusoidalSettings,
 )
+from tests.builders import close
 
 B, N, M = 3, 5, 7
 # query heads, key/value heads, d_k, d_v
@@ -165,7 +165,7 @@ class _InResidual(nn.Module):
         lambda: _rotary("halves"),
         lambda: _rotary("interleaved"),
     ],
-    ids="layer rms feed_forward swiglu geglu pre post sinusoidal learned halves interleaved".split(),
+    ids=["layer", "rms", "gelu", "swiglu", "geglu", "pre", "post", "waves", "learned", "halves", "interleaved"],
 )
 def test_each_part_has_the_gradient_of_finite_differences(make: Callable[[], Callable[[Tensor], Tensor]]) -> None:
     part = make()
