@@ -1,0 +1,1 @@
+"""Models of other houses in and out: their settings and weights under our names."""
