@@ -1,0 +1,64 @@
+"""Token sequences on disk, memory-mapped: a corpus may be larger than memory.
+
+A store is two files: NAME.ids holds all ids one after the other, NAME.ends where each sequence ends.
+"""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from glassformer.data.files import writing
+from glassformer.errors import require
+
+
+class TokenStore:
+    """Read access to the sequences of one store."""
+
+    def __init__(self, path: Path) -> None:
+        ids, ends = _ids_file(path), _ends_file(path)
+        require(
+            ids.exists() and ends.exists(),
+            f"The token store {path} is not complete.",
+            "Delete its folder and train again.",
+        )
+        self.ends: NDArray[np.int64] = np.fromfile(ends, dtype="<i8")
+        n_ids = int(self.ends[-1]) if len(self.ends) else 0
+        width = ids.stat().st_size // n_ids if n_ids else 2
+        require(width in (2, 4), f"The token store {path} is damaged.", "Delete its folder and train again.")
+        self.ids = np.memmap(ids, dtype=f"<u{width}", mode="r") if n_ids else np.empty(0, dtype="<u2")
+        self.lengths: NDArray[np.int64] = np.diff(self.ends, prepend=0)
+
+    def __len__(self) -> int:
+        return len(self.ends)
+
+    def __getitem__(self, i: int) -> NDArray[np.int64]:
+        end = self.ends[i]
+        return np.asarray(self.ids[end - self.lengths[i] : end], dtype=np.int64)
+
+    def __iter__(self) -> Iterator[NDArray[np.int64]]:
+        return (self[i] for i in range(len(self)))
+
+
+def write_store(path: Path, sequences: Iterable[list[int]], vocab_size: int) -> TokenStore:
+    """Write sequences as they come; nothing but the ends is held in memory."""
+    dtype = "<u2" if vocab_size <= 2**16 else "<u4"
+    ends: list[int] = []
+    end = 0
+    with writing(_ids_file(path)) as file:
+        for ids in sequences:
+            file.write(np.asarray(ids, dtype=dtype).tobytes())
+            end += len(ids)
+            ends.append(end)
+    with writing(_ends_file(path)) as file:
+        file.write(np.asarray(ends, dtype="<i8").tobytes())
+    return TokenStore(path)
+
+
+def _ids_file(path: Path) -> Path:
+    return path.with_name(path.name + ".ids")
+
+
+def _ends_file(path: Path) -> Path:
+    return path.with_name(path.name + ".ends")

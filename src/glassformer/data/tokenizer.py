@@ -1,0 +1,153 @@
+"""Text into ids and back, exactly: any string that goes in comes out again, as single bytes stay in the vocabulary.
+
+`tokenizers` does the work; what is here chooses how: byte-pair encoding, words or characters, each with bytes to fall
+back on.
+"""
+
+import json
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Literal
+
+from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers, trainers
+from tokenizers import Tokenizer as Core
+
+from glassformer.errors import UserError, require
+
+TokenizerKind = Literal["bpe", "word", "char"]
+PAD, START, END = 0, 1, 2
+SPECIALS = ["<pad>", "<s>", "</s>"]
+SMALLEST = 256 + len(SPECIALS)
+
+
+class Tokenizer:
+    """A trained tokenizer; padding, start and end are ids 0, 1 and 2, and never come out of a text."""
+
+    def __init__(self, core: Core) -> None:
+        self.core = core
+        self.core.encode_special_tokens = True  # a text that contains "</s>" is text
+
+    @property
+    def vocab_size(self) -> int:
+        return int(self.core.get_vocab_size())
+
+    def encode(self, text: str) -> list[int]:
+        return self.encode_batch([text])[0]
+
+    def encode_batch(self, texts: list[str]) -> list[list[int]]:
+        return [encoding.ids for encoding in self.core.encode_batch_fast(texts, add_special_tokens=False)]
+
+    def decode(self, ids: list[int]) -> str:
+        """Text without padding, start and end."""
+        return str(self.core.decode([i for i in ids if i > END], skip_special_tokens=False))
+
+    def tokens(self, ids: list[int]) -> list[str]:
+        """Each id as a person would read it; bytes that are no whole character show as they can."""
+        return [SPECIALS[i] if i <= END else self.core.decoder.decode([self.core.id_to_token(i)]) for i in ids]
+
+    def to_json(self) -> str:
+        return str(self.core.to_str(pretty=False))
+
+
+def load_tokenizer(path: Path) -> Tokenizer:
+    """A tokenizer.json made by `train_tokenizer`."""
+    try:
+        core = Core.from_str(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UserError(f"There is no tokenizer {path}.", "A model directory holds one as tokenizer.json.") from None
+    except Exception as error:  # the library raises bare Exception
+        raise UserError(f"{path} is not a tokenizer: {error}.") from None
+    found = [core.id_to_token(i) for i in range(len(SPECIALS))]
+    require(
+        found == SPECIALS,
+        f"{path} begins with the tokens {found}, but training needs {SPECIALS} there.",
+        "Use a tokenizer trained by Glassformer, or let it train one (--tokenizer bpe).",
+    )
+    return Tokenizer(core)
+
+
+def automatic_size(n_characters: int) -> int:
+    """A vocabulary that grows with the text: 8,000 for Multi30k's four million characters."""
+    return min(32_000, max(512, 8 * round(math.sqrt(n_characters) / 2)))
+
+
+def train_tokenizer(texts: Iterable[str], kind: TokenizerKind = "bpe", size: int = 8000) -> Tokenizer:
+    """Learn a vocabulary of at most `size` from the texts."""
+    require(
+        size >= SMALLEST,
+        f"The vocabulary is to hold {size} tokens, but the single bytes alone need {SMALLEST}.",
+        f"Ask for {SMALLEST} or more.",
+    )
+    core = _untrained(kind)
+    if kind == "bpe":
+        trainer = trainers.BpeTrainer(
+            vocab_size=size,
+            special_tokens=SPECIALS,
+            initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+            show_progress=False,
+            min_frequency=2,
+        )
+        core.train_from_iterator(texts, trainer)
+        return Tokenizer(core)
+    counts: Counter[str] = Counter()
+    for text in texts:
+        counts.update(_pieces(core, text))
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    common = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    pieces = [piece for piece, n in common if len(piece) > 1 and (n > 1 or kind == "char")][: size - SMALLEST]
+    # A piece is looked up whole; one that is not there falls apart into bytes.
+    vocab = {token: i for i, token in enumerate(SPECIALS + alphabet + pieces)}
+    core.model = models.BPE(vocab=vocab, merges=[], ignore_merges=True)
+    core.add_special_tokens(SPECIALS)
+    return Tokenizer(core)
+
+
+def extend_tokenizer(tokenizer: Tokenizer, texts: Iterable[str], n_new: int) -> Tokenizer:
+    """The same tokenizer with at most `n_new` more tokens for pieces that it now spells byte by byte.
+
+    Old ids keep their meaning, so that a trained model needs only new rows.
+    """
+    core = tokenizer.core
+    data = json.loads(core.to_str())
+    vocab: dict[str, int] = data["model"]["vocab"]
+    counts: Counter[str] = Counter()
+    for text in texts:
+        for piece in _pieces(core, text):
+            counts[piece] += 1
+    costly = {piece: n * (_n_tokens(core, piece) - 1) for piece, n in counts.items() if n > 1 and piece not in vocab}
+    best = sorted(((gain, piece) for piece, gain in costly.items() if gain > 1), key=lambda item: (-item[0], item[1]))
+    for _, piece in best[:n_new]:
+        vocab[piece] = len(vocab)
+    data["model"]["ignore_merges"] = True  # a piece that is in the vocabulary is taken whole
+    return Tokenizer(Core.from_str(json.dumps(data)))
+
+
+def _n_tokens(core: Core, piece: str) -> int:
+    return len(core.model.tokenize(piece))
+
+
+def _untrained(kind: TokenizerKind) -> Core:
+    core = Core(models.BPE())
+    match kind:
+        case "bpe" | "word":  # a space before the first word too, so that it is the same token anywhere
+            core.normalizer = normalizers.Prepend(" ")
+            core.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+            core.decoder = decoders.Sequence([decoders.ByteLevel(), decoders.Strip(" ", 1, 0)])
+        case "char":
+            core.pre_tokenizer = pre_tokenizers.Sequence(
+                [
+                    pre_tokenizers.Split(Regex(r"[\s\S]"), "isolated"),
+                    pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+                ]
+            )
+            core.decoder = decoders.ByteLevel()
+        case _:
+            raise UserError(f"There is no tokenizer {kind!r}.", "Choose bpe, word or char, or a tokenizer.json.")
+    return core
+
+
+def _pieces(core: Core, text: str) -> Iterator[str]:
+    normal = core.normalizer.normalize_str(text) if core.normalizer else text
+    return (piece for piece, _ in core.pre_tokenizer.pre_tokenize_str(normal))

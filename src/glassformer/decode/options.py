@@ -1,0 +1,50 @@
+"""How to search: one frozen dataclass, used alike by shell, Python and HTTP."""
+
+from dataclasses import dataclass
+
+from glassformer.errors import require
+
+
+@dataclass(frozen=True, kw_only=True)
+class DecodeOptions:
+    # 1 is greedy; 4 is the paper's, and gains about one BLEU.
+    beam: int = 4
+    # How many answers to give, best first.
+    nbest: int = 1
+    # Scores are divided by length ** length_penalty; 0 prefers short answers, 1 is the mean per token.
+    length_penalty: float = 1.0
+    # Tokens of an answer at most, its end not counted.
+    max_len: int = 256
+    # Draw from the distribution instead of searching it; the following apply to drawing only.
+    sample: bool = False
+    temperature: float = 1.0
+    top_k: int = 0
+    top_p: float = 1.0
+    min_p: float = 0.0
+    seed: int | None = None
+    # No n-gram of this length comes twice in an answer; 0 allows all.
+    no_repeat: int = 0
+
+    def __post_init__(self) -> None:
+        for name, least in (("beam", 1), ("nbest", 1), ("max_len", 1), ("top_k", 0), ("no_repeat", 0)):
+            value = getattr(self, name)
+            require(value >= least, f"{name} is {value}.", f"It must be {least} or more.")
+        require(self.length_penalty >= 0, f"length_penalty is {self.length_penalty}.", "It must be 0 or more.")
+        require(
+            self.temperature > 0, f"temperature is {self.temperature}.", "It must be above 0; for greedy use beam 1."
+        )
+        require(0 < self.top_p <= 1, f"top_p is {self.top_p}.", "It must be above 0 and at most 1.")
+        require(0 <= self.min_p < 1, f"min_p is {self.min_p}.", "It must be 0 or more and below 1.")
+        require(
+            self.sample or self.nbest <= self.beam,
+            f"nbest is {self.nbest}, but the beam keeps only {self.beam}.",
+            f"Set beam to {self.nbest} or more.",
+        )
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """One answer: its ids without start and end, its score (log-probability over length ** penalty)."""
+
+    ids: list[int]
+    score: float

@@ -1,0 +1,97 @@
+"""Engines that answer whole requests: the torch engine here and CTranslate2 in `fast/` are peers with one face."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from glassformer.data.batch import by_length, cut, pad
+from glassformer.data.tokenizer import END, START
+from glassformer.decode.beam import beam_search
+from glassformer.decode.options import DecodeOptions, Hypothesis
+from glassformer.decode.sample import sample_search
+from glassformer.model import EncoderDecoder, Memory
+
+
+@dataclass(frozen=True)
+class Request:
+    """A source to answer, and what the answer must start with, as ids without start and end."""
+
+    source: list[int]
+    prefix: tuple[int, ...] = ()
+
+
+class Backend(Protocol):
+    """An engine with a model in it."""
+
+    name: str
+
+    def generate(self, requests: list[Request], options: DecodeOptions) -> list[list[Hypothesis]]:
+        """For each request its answers, best first, in the order of the requests."""
+        ...
+
+
+class DecoderSteps:
+    """A running decoder over some sentences, with `width` rows for each."""
+
+    def __init__(self, model: EncoderDecoder, memory: Memory, width: int, capacity: int) -> None:
+        self.model, self.memory = model, memory
+        self.cache = model.new_cache(memory.x.shape[0] * width, capacity)
+
+    def step(self, ids: Tensor) -> Tensor:
+        states = self.model.decode(ids, self.memory, cache=self.cache)
+        scores: Tensor = self.model.head(states[:, -1])
+        return scores
+
+    def select(self, rows: Tensor, sentences: Tensor | None = None) -> None:
+        self.cache.select(rows)
+        if sentences is not None:
+            self.memory = self.memory.select(sentences)
+            self.cache.select_memory(sentences)
+
+
+class TorchBackend:
+    """The model itself, in fp32 or whatever its weights are."""
+
+    def __init__(self, model: EncoderDecoder, batch_tokens: int = 2048, name: str = "torch fp32") -> None:
+        self.model, self.batch_tokens, self.name = model.eval(), batch_tokens, name
+
+    @torch.inference_mode()
+    def generate(self, requests: list[Request], options: DecodeOptions) -> list[list[Hypothesis]]:
+        answers: list[list[Hypothesis]] = [[] for _ in requests]
+        if not requests:
+            return answers
+        # Rows of one batch start alike: same prefix length, similar source length.
+        lengths = [np.array([len(r.prefix) for r in requests]), np.array([len(r.source) + 1 for r in requests])]
+        for rows in cut(by_length(lengths, np.arange(len(requests))), lengths[1], self.batch_tokens):
+            for part in _same_prefix_length(rows.tolist(), requests):
+                for row, found in zip(part, self._generate([requests[i] for i in part], part, options), strict=True):
+                    answers[row] = found
+        return answers
+
+    def _generate(self, batch: list[Request], rows: list[int], options: DecodeOptions) -> list[list[Hypothesis]]:
+        device = next(self.model.parameters()).device
+        ids, keep = pad([np.asarray(r.source, dtype=np.int64) for r in batch], after=END)
+        memory = self.model.encode(ids.to(device), None if bool(keep.all()) else keep.to(device))
+        prefix = torch.tensor([[START, *r.prefix] for r in batch], device=device)
+        capacity = prefix.shape[1] + options.max_len
+        if options.sample:
+            steps = DecoderSteps(self.model, memory, options.nbest, capacity)
+            first = torch.seed() % 2**31 if options.seed is None else options.seed
+            seeds = [first + 7919 * row + j for row in rows for j in range(options.nbest)]
+            found = sample_search(steps, prefix, options, END, seeds)
+        else:
+            found = beam_search(DecoderSteps(self.model, memory, options.beam, capacity), prefix, options, END)
+        return [
+            [Hypothesis([*request.prefix, *h.ids], h.score) for h in hypotheses]
+            for request, hypotheses in zip(batch, found, strict=True)
+        ]
+
+
+def _same_prefix_length(rows: list[int], requests: list[Request]) -> list[list[int]]:
+    groups: dict[int, list[int]] = {}
+    for row in rows:
+        groups.setdefault(len(requests[row].prefix), []).append(row)
+    return list(groups.values())

@@ -1,0 +1,89 @@
+"""Where a run stands, in one file: whole or not there, checksummed, no code in it.
+
+A checkpoint is a safetensors file. Its tensors are the weights, the optimizer's moments, the running mean if there is
+one, and the random generator's state; its metadata is JSON: where the run is, and a checksum over all of it.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor, nn
+
+from glassformer.data.files import writing
+from glassformer.errors import UserError
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    tensors: dict[str, Tensor]
+    state: dict[str, Any]
+
+    def part(self, prefix: str) -> dict[str, Tensor]:
+        """The tensors under a prefix, without it."""
+        return {name.removeprefix(prefix): t for name, t in self.tensors.items() if name.startswith(prefix)}
+
+
+def write_checkpoint(path: Path, tensors: Mapping[str, Tensor], state: Mapping[str, Any]) -> None:
+    whole = {name: t.detach().cpu().contiguous() for name, t in tensors.items()}
+    text = json.dumps(state, sort_keys=True)
+    data = save(whole, metadata={"state": text, "checksum": _checksum(whole, text)})
+    with writing(path) as file:
+        file.write(data)
+
+
+def read_checkpoint(path: Path) -> Checkpoint:
+    """Raises a UserError for a file that is cut short, altered or no checkpoint."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            metadata = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
+    except FileNotFoundError:
+        raise UserError(f"There is no checkpoint {path}.", "Check the name.") from None
+    except (SafetensorError, OSError, ValueError) as error:
+        raise UserError(
+            f"The checkpoint {path} is damaged: {error}.", "Delete it; the one before is used then."
+        ) from None
+    text = metadata.get("state", "")
+    if metadata.get("checksum") != _checksum(tensors, text):
+        raise UserError(
+            f"The checkpoint {path} was altered: its checksum differs.", "Delete it; the one before is used then."
+        )
+    return Checkpoint(tensors, json.loads(text))
+
+
+def _checksum(tensors: Mapping[str, Tensor], text: str) -> str:
+    digest = hashlib.blake2b(text.encode(), digest_size=16)
+    for name in sorted(tensors):
+        tensor = tensors[name]
+        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
+        digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()
+
+
+@torch.no_grad()
+def load_parameters(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
+    """Copy by name; a shared weight has one name."""
+    for name, parameter in model.named_parameters():
+        parameter.copy_(tensors[name])
+
+
+def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+    """The optimizer's moments under names that say the parameter's number and the moment's name."""
+    state = optimizer.state_dict()["state"]
+    return {f"{number}.{name}": value for number, moments in state.items() for name, value in moments.items()}
+
+
+def load_optimizer(optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tensor]) -> None:
+    whole = optimizer.state_dict()
+    state: dict[int, dict[str, Tensor]] = {}
+    for key, value in tensors.items():
+        number, _, name = key.partition(".")
+        state.setdefault(int(number), {})[name] = value
+    optimizer.load_state_dict({"state": state, "param_groups": whole["param_groups"]})

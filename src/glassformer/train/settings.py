@@ -1,0 +1,64 @@
+"""How to train, as data; every default with its reason."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from glassformer.errors import require
+from glassformer.model.settings import Settings
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainSettings(Settings):
+    seed: int = 1
+    # Real and padding tokens of the wider side in one batch.
+    batch_tokens: int = 4096
+    # Batches added up to one step.
+    accumulate: int = 1
+    # The end: steps, or minutes (planned from measured speed), whichever is given; minutes win.
+    steps: int = 10_000
+    minutes: float | None = None
+    # The peak of the schedule; 2e-3 suits small pre-norm models, large ones want less.
+    lr: float = 2e-3
+    schedule: Literal["cosine", "paper", "constant"] = "cosine"
+    # Steps of linear growth to the peak; None is a tenth of all steps, at most 4,000 (the paper's).
+    warmup: int | None = None
+    betas: tuple[float, float] = (0.9, 0.98)
+    eps: float = 1e-9
+    weight_decay: float = 0.0
+    # Gradients longer than this are shortened to it; 0 leaves them.
+    clip: float = 1.0
+    label_smoothing: float = 0.1
+    # Validate and save so many times over the whole run.
+    validations: int = 20
+    # Stop when so many validations in a row brought nothing better; 0 never stops early.
+    patience: int = 0
+    # The model is the mean of so many saved ones, if that validates better than the best alone.
+    average: int = 5
+    average_of: Literal["last", "best"] = "best"
+    # A running mean of the weights with this decay; 0 has none.
+    ema: float = 0.0
+    # bf16 pays only where the hardware multiplies in it.
+    precision: Literal["auto", "fp32", "bf16"] = "auto"
+    # Sentences that validation translates for BLEU.
+    n_translated: int = 500
+
+    def __post_init__(self) -> None:
+        self._at_least(1, "batch_tokens", "accumulate", "steps", "validations", "average")
+        self._at_least(0, "clip", "patience", "weight_decay", "n_translated")
+        self._share("label_smoothing", "ema")
+        require(self.lr > 0, f"train.lr is {self.lr}, but it must be above 0.", "The default is 2e-3.")
+        require(
+            self.minutes is None or self.minutes > 0,
+            f"train.minutes is {self.minutes}, but it must be above 0.",
+            "Give the minutes that training may take, such as 15.",
+        )
+        require(
+            self.warmup is None or self.warmup >= 0,
+            f"train.warmup is {self.warmup}, but it must be 0 or more.",
+            "Leave it out for a tenth of all steps.",
+        )
+        require(
+            all(0 <= beta < 1 for beta in self.betas),
+            f"train.betas is {self.betas}, but both are shares.",
+            "The default is [0.9, 0.98].",
+        )
