@@ -1,10 +1,13 @@
 """Small models and inputs that many tests share; every one is in eval mode, without dropout, from a fixed seed."""
 
+from collections.abc import Callable
 from typing import Any
 
+import pytest
 import torch
 from torch import Tensor
 
+from glassformer.errors import UserError
 from glassformer.model import DecoderOnly, EncoderDecoder, EncoderOnly, build
 from glassformer.model.settings import (
     AttentionSettings,
@@ -25,6 +28,7 @@ from glassformer.model.settings import (
 )
 
 VOCABULARY = 29
+Case = tuple[Callable[[], Any], str, str]  # a call that must fail, pieces of its message and of its hint
 
 # Where the positions live, and how the heads are shared: (additive positions, attention).
 POSITIONS = {
@@ -119,3 +123,14 @@ def right_keep(lengths: list[int], n: int) -> Tensor:
 
 def close(actual: Tensor, expected: Tensor, tolerance: float = 1e-5) -> None:
     torch.testing.assert_close(actual, expected, atol=tolerance, rtol=tolerance)
+
+
+def refused_in_our_words(call: Callable[[], Any], message: str, hint: str) -> None:
+    """The call ends in a UserError that says so and says what to do, each in whole sentences."""
+    with pytest.raises(UserError) as caught:
+        call()
+    assert message in caught.value.message
+    assert hint in caught.value.hint
+    assert str(caught.value) == f"{caught.value.message} {caught.value.hint}"
+    assert caught.value.message.endswith(".")
+    assert caught.value.hint.endswith(".")

@@ -94,6 +94,10 @@ class MultiHeadAttention(nn.Module):
             )
         if (beams := b // k.shape[0]) > 1:  # beams of one sentence ask one memory: more queries, not more copies
             q = q.reshape(-1, beams, *q.shape[1:]).transpose(1, 2).flatten(2, 3)  # (b / beams, h, beams * n, d_k)
+        if causal and mask is not None:  # some kernels join the two, others refuse them
+            raise UserError(
+                "Attention got a mask and causal at once.", "Join the mask with look_ahead_mask, and leave causal off."
+            )
         check_mask(mask, q.shape[0], q.shape[1], q.shape[2], k.shape[2])
         z = self.core(q, k, v, mask, causal)  # (b, h, n, d_v)
         if beams > 1:

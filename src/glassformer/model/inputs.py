@@ -14,7 +14,13 @@ from glassformer.errors import UserError, require
 from glassformer.model.dropout import Dropout
 from glassformer.model.layers import build_norm
 from glassformer.model.masks import check_keep, lengths_to_keep
-from glassformer.model.positions import LearnedPositions, SinusoidalPositions, build_positions, count_positions
+from glassformer.model.positions import (
+    LearnedPositions,
+    SinusoidalPositions,
+    build_positions,
+    check_positions,
+    count_positions,
+)
 from glassformer.model.settings import FramesSettings, FrontEnd, PatchesSettings, TokensSettings, VectorsSettings
 
 Embedded = tuple[Tensor, Tensor | None]
@@ -37,6 +43,7 @@ class Tokens(nn.Module):
     ) -> Embedded:
         check_ids(ids, self.embedding.num_embeddings, "vocab_size")
         check_keep(keep, ids.shape[0], ids.shape[1], "keep")
+        check_positions(positions, ids.shape[0], ids.shape[1])
         x = self.embedding(ids) * self.scale  # (b, n, d)
         if self.types is None and types is not None:
             raise UserError("types are given, but the model has none: n_types is 0.", "Give types = None.")

@@ -19,9 +19,24 @@ def count_positions(n: int, keep: Tensor | None, device: torch.device) -> Tensor
     return (keep.cumsum(dim=1) - 1).clamp(min=0)  # padding gets a harmless 0
 
 
+def check_positions(positions: Tensor | None, b: int, n: int) -> None:
+    """Whole numbers, one for each place of a row, or of every row."""
+    if positions is None or (positions.shape in ((n,), (b, n)) and positions.dtype in (torch.int32, torch.int64)):
+        return
+    raise UserError(
+        f"The positions have shape {tuple(positions.shape)} and type {positions.dtype}, but the input has {b} rows of "
+        f"{n} positions.",
+        f"Give an int64 tensor of shape ({n},) or ({b}, {n}).",
+    )
+
+
 def _longest(positions: Tensor) -> int:
-    # A compiled graph must not depend on values: there positions are taken to be 0 … n - 1.
-    return positions.shape[-1] if torch.compiler.is_compiling() else int(positions.max()) + 1
+    if torch.compiler.is_compiling():  # a compiled graph must not depend on values: there they are 0 … n - 1
+        return positions.shape[-1]
+    first, last = (int(p) for p in positions.aminmax())
+    if first < 0:
+        raise UserError(f"The position {first} is below 0.", "Count positions from 0.")
+    return last + 1
 
 
 def sinusoids(positions: Tensor, d: int, layout: str = "interleaved") -> Tensor:
