@@ -27,6 +27,12 @@ class PairBatch:
     target_out: Tensor  # (b, n) x y z </s>, padding is PAD
     n_tokens: int  # real target tokens
 
+    def to(self, device: torch.device) -> "PairBatch":
+        keep = None if self.source_keep is None else self.source_keep.to(device)
+        moved = (t.to(device) for t in (self.source, self.target_in, self.target_out))
+        source, target_in, target_out = moved
+        return PairBatch(source, keep, target_in, target_out, self.n_tokens)
+
 
 def plan_epoch(lengths: list[NDArray[np.int64]], budget: int, seed: int, epoch: int) -> list[Rows]:
     """All rows, cut into batches whose widest side fills at most `budget` tokens, padding included."""
@@ -37,10 +43,13 @@ def plan_epoch(lengths: list[NDArray[np.int64]], budget: int, seed: int, epoch: 
 
 
 def by_length(lengths: list[NDArray[np.int64]], rows: Rows) -> Rows:
-    """Rows by their first length, within it by the next; up and down in turn, so that neighbours are alike."""
-    first, last = lengths[0][rows], lengths[-1][rows]
-    turning = np.where(np.unique(first, return_inverse=True)[1] % 2 == 0, last, -last)
-    return rows[np.lexsort((turning, first))]
+    """Rows by their widest side, which is what fills the budget; within it by how much the first side is the longer.
+
+    That goes up and down in turn, so that neighbours are alike on both sides. Rows that are equal keep their order.
+    """
+    widest = np.max([side[rows] for side in lengths], axis=0)
+    excess = lengths[0][rows] - lengths[-1][rows]
+    return rows[np.lexsort((np.where(widest % 2 == 0, excess, -excess), widest))]
 
 
 def cut(rows: Rows, widths: NDArray[np.int64], budget: int) -> list[Rows]:
