@@ -5,6 +5,7 @@
 
 import dataclasses
 import difflib
+import functools
 import json
 import re
 import tomllib
@@ -27,16 +28,23 @@ def parse(kind: type[T] | Any, data: Mapping[str, Any], origin: str = "the setti
     data = _with_kinds(kind, _with_none(data), "", origin)
     try:
         # JSON is read strictly, yet takes a list for a tuple and a table for a dataclass.
-        checked: T = TypeAdapter(kind).validate_json(json.dumps(data, default=str), strict=True)
+        checked: T = _adapter(kind).validate_json(  # type: ignore[arg-type]
+            json.dumps(data, default=str), strict=True
+        )
     except ValidationError as error:
         problems = [_explain(kind, details) for details in _relevant(error.errors())]
         raise UserError(f"{origin} cannot be used: {'; '.join(dict.fromkeys(problems))}.") from None
     return checked
 
 
+@functools.cache
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)
+
+
 def to_data(settings: Any) -> dict[str, Any]:
     """The reverse: plain data, ready for JSON or TOML."""
-    data: dict[str, Any] = TypeAdapter(type(settings)).dump_python(settings, mode="json")
+    data: dict[str, Any] = _adapter(type(settings)).dump_python(settings, mode="json")  # type: ignore[arg-type]
     return data
 
 

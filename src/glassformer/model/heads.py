@@ -31,10 +31,12 @@ class TokenHead(nn.Module):
         self.norm = build_norm(settings.norm, d_model) if settings.transform is not None else None
         self.w = nn.Linear(d_model, vocab_size, bias=settings.bias)
 
+    def prepare(self, x: Tensor) -> Tensor:
+        """What the scores are a plain product of."""
+        return x if self.transform is None or self.norm is None else self.norm(self.transform(x))
+
     def forward(self, x: Tensor, keep: Tensor | None = None) -> Tensor:  # noqa: ARG002 (all heads have one face)
-        if self.transform is not None and self.norm is not None:
-            x = self.norm(self.transform(x))
-        logits: Tensor = self.w(x)
+        logits: Tensor = self.w(self.prepare(x))
         return logits  # (b, n, N)
 
 

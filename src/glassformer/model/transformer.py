@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from glassformer.errors import require
 from glassformer.model.cache import Cache
-from glassformer.model.heads import build_head
+from glassformer.model.heads import TokenHead, build_head
 from glassformer.model.inputs import Tokens, build_input, check_rows
 from glassformer.model.settings import (
     DecoderOnlySettings,
@@ -47,14 +47,18 @@ class EncoderDecoder(nn.Module):
         self.settings = settings
         d_encoder, d_decoder = settings.encoder.d_model, settings.decoder.d_model
         self.source = build_input(settings.source, d_encoder)
-        self.target = build_input(settings.target, d_decoder)
+        self.target = Tokens(settings.target, d_decoder)
         self.encoder = Stack(settings.encoder)
         self.decoder = Stack(settings.decoder, causal=True, d_memory=d_encoder)
-        self.head = build_head(settings.head, d_decoder, settings.target.vocab_size)
-        if settings.tie_source_target:
+        self.head = TokenHead(settings.head, d_decoder, settings.target.vocab_size)
+        self.tie()
+
+    def tie(self) -> None:
+        """Let the tables be one that the settings say are one; again after weights were put in their place."""
+        if self.settings.tie_source_target:
             self.source.embedding.weight = self.target.embedding.weight  # type: ignore[union-attr]
-        if settings.tie_output:
-            self.head.w.weight = self.target.embedding.weight  # type: ignore[union-attr]
+        if self.settings.tie_output:
+            self.head.w.weight = self.target.embedding.weight
 
     def encode(self, source: Tensor, keep: Tensor | None = None) -> Memory:
         x, keep = self.source(source, keep)
@@ -84,10 +88,14 @@ class DecoderOnly(nn.Module):
     def __init__(self, settings: DecoderOnlySettings) -> None:
         super().__init__()
         self.settings = settings
-        self.source = build_input(settings.source, settings.decoder.d_model)
+        self.source = Tokens(settings.source, settings.decoder.d_model)
         self.decoder = Stack(settings.decoder, causal=True)
         self.head = build_head(settings.head, settings.decoder.d_model, settings.source.vocab_size)
-        if settings.tie_output:
+        self.tie()
+
+    def tie(self) -> None:
+        """Let the head's table be the front-end's if the settings say so."""
+        if self.settings.tie_output:
             self.head.w.weight = self.source.embedding.weight  # type: ignore[union-attr]
 
     def states(
@@ -122,7 +130,11 @@ class EncoderOnly(nn.Module):
         self.source = build_input(settings.source, d_model)
         self.encoder = Stack(settings.encoder)
         self.head = build_head(settings.head, d_model, _vocab_size(settings.source))
-        if settings.tie_output:
+        self.tie()
+
+    def tie(self) -> None:
+        """Let the head's table be the front-end's if the settings say so."""
+        if self.settings.tie_output:
             self.head.w.weight = self.source.embedding.weight  # type: ignore[union-attr]
 
     def states(self, source: Tensor, keep: Tensor | None = None, types: Tensor | None = None) -> Memory:

@@ -1,0 +1,144 @@
+"""The one artefact: a folder with settings.json, model.safetensors, tokenizer.json and what a person wants to know.
+
+Files from others are hostile until parsed: nothing here runs code from a file. Weights may be stored as fp32, fp16 or
+int8 (a scale for each row); they are fp32 once loaded.
+"""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor, nn
+
+from glassformer import config
+from glassformer.data.files import write_text, writing
+from glassformer.data.tokenizer import Tokenizer, load_tokenizer
+from glassformer.errors import UserError, require
+from glassformer.model import Transformer, build_empty
+from glassformer.model.settings import ModelSettings
+
+FORMAT = 1
+Storage = Literal["fp32", "fp16", "int8"]
+
+
+@dataclass(frozen=True)
+class LoadedModel:
+    """What a model directory holds, ready to use."""
+
+    path: Path
+    task: str
+    model: Transformer
+    tokenizer: Tokenizer
+    source_tokenizer: Tokenizer  # the same one, unless source and target have their own
+    about: dict[str, Any]  # what settings.json says besides
+
+
+def save_model(
+    folder: Path,
+    task: str,
+    model: Transformer,
+    tokenizer: Tokenizer,
+    source_tokenizer: Tokenizer | None = None,
+    about: dict[str, Any] | None = None,
+    storage: Storage = "fp32",
+) -> None:
+    """Write the folder; settings.json comes last, so that a folder with it is complete."""
+    write_text(folder / "tokenizer.json", tokenizer.to_json())
+    if source_tokenizer is not None and source_tokenizer is not tokenizer:
+        write_text(folder / "source_tokenizer.json", source_tokenizer.to_json())
+    with writing(folder / "model.safetensors") as file:
+        file.write(save(_pack(model, storage), metadata={"format": "pt"}))
+    settings = {"format": FORMAT, "task": task, "model": config.to_data(model.settings), "about": about or {}}
+    write_text(folder / "settings.json", json.dumps(settings, indent=2, ensure_ascii=False) + "\n")
+
+
+def load_model(folder: Path) -> LoadedModel:
+    """Read a folder written by `save_model`, checking everything on the way."""
+    settings = _read_settings(folder)
+    model = build_empty(config.parse(ModelSettings, settings["model"], f"{folder / 'settings.json'}"))
+    _unpack(model, folder / "model.safetensors")
+    tokenizer = load_tokenizer(folder / "tokenizer.json")
+    own = folder / "source_tokenizer.json"
+    source_tokenizer = load_tokenizer(own) if own.exists() else tokenizer
+    _check_vocabulary(model.settings, tokenizer, source_tokenizer, folder)
+    return LoadedModel(folder, settings["task"], model.eval(), tokenizer, source_tokenizer, settings["about"])
+
+
+def _read_settings(folder: Path) -> dict[str, Any]:
+    path = folder / "settings.json"
+    require(folder.is_dir(), f"There is no model directory {folder}.", "Train one, or see `glassformer models`.")
+    require(
+        path.exists(),
+        f"{folder} is not a finished model: settings.json is missing.",
+        "If training was stopped there, go on with --resume.",
+    )
+    try:
+        settings = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UserError(f"{path} cannot be read: {error}.") from None
+    whole = isinstance(settings, dict) and {"format", "task", "model", "about"} <= settings.keys()
+    require(
+        whole and isinstance(settings["model"], dict), f"{path} was not written by Glassformer.", "Check the folder."
+    )
+    require(
+        settings["format"] == FORMAT,
+        f"{path} has format {settings['format']}, but this version reads format {FORMAT}.",
+        "Use the version of Glassformer that wrote it, or a newer one.",
+    )
+    return dict(settings)
+
+
+def _check_vocabulary(settings: ModelSettings, target: Tokenizer, source: Tokenizer, folder: Path) -> None:
+    expected = [(getattr(settings, side, None), t) for side, t in (("source", source), ("target", target))]
+    for front_end, tokenizer in expected:
+        size = getattr(front_end, "vocab_size", None)
+        require(
+            size is None or size == tokenizer.vocab_size,
+            f"The tokenizer in {folder} knows {tokenizer.vocab_size} tokens, but the model {size}.",
+            "Put back the tokenizer.json that belongs to the model.",
+        )
+
+
+def _pack(model: nn.Module, storage: Storage) -> dict[str, Tensor]:
+    packed: dict[str, Tensor] = {}
+    for name, parameter in model.named_parameters():
+        weight = parameter.detach().cpu().float().contiguous()
+        if storage == "int8" and weight.dim() == 2:
+            scale = weight.abs().amax(dim=1, keepdim=True).clamp(min=1e-8) / 127
+            packed[f"{name}:int8"] = (weight / scale).round().to(torch.int8)
+            packed[f"{name}:scale"] = scale
+        else:
+            packed[name] = weight.half() if storage == "fp16" else weight
+    return packed
+
+
+def _unpack(model: Transformer, path: Path) -> None:
+    """Give an empty model its weights; each must be there in its shape, and no other."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            stored = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
+    except FileNotFoundError:
+        raise UserError(f"{path} is missing.", "A model directory needs it; copy the whole folder.") from None
+    except (SafetensorError, OSError, ValueError) as error:
+        raise UserError(f"{path} is damaged: {error}.", "Copy it again from where it came.") from None
+    parts = dict(stored)
+    for name in [n.removesuffix(":int8") for n in stored if n.endswith(":int8")]:
+        require(f"{name}:scale" in parts, f"{path} lacks the scale of {name}.", "Copy it again from where it came.")
+        parts[name] = parts.pop(f"{name}:int8").float() * parts.pop(f"{name}:scale")
+    wanted = {name: tuple(p.shape) for name, p in model.named_parameters()}
+    given = {name: tuple(t.shape) for name, t in parts.items()}
+    wrong = sorted(name for name in wanted.keys() | given.keys() if wanted.get(name) != given.get(name))
+    if wrong:
+        raise UserError(
+            f"{path} does not fit settings.json: {len(wrong)} weights differ, the first is {wrong[0]} "
+            f"({given.get(wrong[0], 'missing')} instead of {wanted.get(wrong[0], 'none')}).",
+            "Both files must come from the same model.",
+        )
+    model.load_state_dict({name: tensor.float() for name, tensor in parts.items()}, strict=False, assign=True)
+    model.tie()
+    for parameter in model.parameters():
+        parameter.requires_grad_(True)

@@ -1,0 +1,139 @@
+"""Translation as a job for the training loop: pairs in, BLEU out."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from sacrebleu.metrics.bleu import BLEU
+from torch import Tensor
+
+from glassformer.data.batch import PairBatch, Rows, by_length, cut, pair_batch, plan_epoch
+from glassformer.data.store import TokenStore
+from glassformer.data.tokenizer import PAD, Tokenizer
+from glassformer.decode.options import DecodeOptions
+from glassformer.errors import require
+from glassformer.model import EncoderDecoder
+from glassformer.model.settings import Settings
+from glassformer.tasks.backend import Request, TorchBackend
+from glassformer.train.loop import Validation
+from glassformer.train.loss import cross_entropy
+from glassformer.train.settings import TrainSettings
+
+
+@dataclass(frozen=True, kw_only=True)
+class TokenizerSettings(Settings):
+    # bpe, word, char, or the path of a tokenizer.json.
+    kind: str = "bpe"
+    # None: grows with the text.
+    size: int | None = None
+    # One vocabulary for both sides lets names and numbers be copied and all tables be one.
+    joint: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class TranslateRecipe(Settings):
+    """All that a run depends on besides its data; saved with the model as recipe.toml."""
+
+    # tiny, small, base, big, any name from `glassformer sizes`, or auto: from the number of pairs.
+    size: str = "auto"
+    # Changes to the size, in its own words.
+    model: dict[str, Any] = field(default_factory=dict)
+    tokenizer: TokenizerSettings = field(default_factory=TokenizerSettings)
+    train: TrainSettings = field(default_factory=TrainSettings)
+    # Pairs with more tokens than this on a side are left out of training.
+    max_tokens: int = 250
+
+    def __post_init__(self) -> None:
+        self._at_least(1, "max_tokens")
+
+
+def automatic_translate_size(n_pairs: int) -> str:
+    """Larger models need more pairs than they have time to forget."""
+    return "tiny" if n_pairs < 100_000 else "small" if n_pairs < 1_000_000 else "base"
+
+
+@dataclass(frozen=True)
+class Side:
+    """One language of a data set: its tokens on disk and the tokenizer that made them."""
+
+    tokens: TokenStore
+    tokenizer: Tokenizer
+
+
+@dataclass(frozen=True)
+class PairData:
+    source: Side
+    target: Side
+
+    def __post_init__(self) -> None:
+        n_source, n_target = len(self.source.tokens), len(self.target.tokens)
+        require(n_source == n_target, f"There are {n_source} sources but {n_target} targets.", "Prepare the data again.")
+
+    def __len__(self) -> int:
+        return len(self.source.tokens)
+
+
+class TranslateJob:
+    """What the training loop asks of translation."""
+
+    def __init__(self, model: EncoderDecoder, train: PairData, valid: PairData, settings: TrainSettings) -> None:
+        self.model, self.train, self.valid, self.settings = model, train, valid, settings
+        self.device = next(model.parameters()).device
+        self.lengths = [train.source.tokens.lengths + 1, train.target.tokens.lengths + 1]  # 1: the end token
+
+    def plan_epoch(self, epoch: int) -> list[Rows]:
+        return plan_epoch(self.lengths, self.settings.batch_tokens, self.settings.seed, epoch)
+
+    def load(self, planned: Rows) -> PairBatch:
+        return pair_batch(self.train.source.tokens, self.train.target.tokens, planned).to(self.device)
+
+    def n_tokens(self, batch: PairBatch) -> int:
+        return batch.n_tokens
+
+    def loss(self, batch: PairBatch) -> Tensor:
+        return self._loss(batch, self.settings.label_smoothing)
+
+    def _loss(self, batch: PairBatch, smoothing: float) -> Tensor:
+        states = self.model.decode(batch.target_in, self.model.encode(batch.source, batch.source_keep))
+        answers = batch.target_out.flatten()
+        real = (answers != PAD).nonzero()[:, 0]
+        head = self.model.head
+        rows = head.prepare(states.flatten(0, 1)[real])
+        return cross_entropy(rows, head.w.weight, head.w.bias, answers[real], smoothing)
+
+    @torch.inference_mode()
+    def validate(self) -> Validation:
+        """Perplexity on all of the validation set, BLEU by greedy search on its first sentences."""
+        valid = self.valid
+        lengths = [valid.source.tokens.lengths + 1, valid.target.tokens.lengths + 1]
+        rows = by_length(lengths, torch.arange(len(valid)).numpy())
+        total, n_tokens = 0.0, 0
+        for part in cut(rows, lengths[1][rows], self.settings.batch_tokens):
+            batch = pair_batch(valid.source.tokens, valid.target.tokens, part).to(self.device)
+            total += float(self._loss(batch, 0.0))
+            n_tokens += batch.n_tokens
+        loss = total / n_tokens
+        n = min(self.settings.n_translated, len(valid))
+        if n == 0:
+            return Validation(-loss, {"valid_loss": loss})
+        sources = [valid.source.tokens[i].tolist() for i in range(n)]
+        answers = [valid.target.tokenizer.decode(valid.target.tokens[i].tolist()) for i in range(n)]
+        longest = int(valid.target.tokens.lengths[:n].max()) + 10
+        backend = TorchBackend(self.model, self.settings.batch_tokens)
+        found = backend.generate([Request(ids) for ids in sources], DecodeOptions(beam=1, max_len=longest))
+        guesses = [valid.target.tokenizer.decode(hypotheses[0].ids) for hypotheses in found]
+        bleu = BLEU(effective_order=False, force=True).corpus_score(guesses, [answers]).score
+        samples = [
+            f"{valid.source.tokenizer.decode(sources[i])} → {guesses[i]}  (wanted: {answers[i]})"
+            for i in range(min(3, n))
+        ]
+        return Validation(bleu, {"valid_loss": loss, "bleu": bleu}, samples)
+
+
+def is_bad_for_training(source: list[int], target: list[int], max_tokens: int) -> bool:
+    return not source or not target or max(len(source), len(target)) > max_tokens
+
+
+def folder_of(out: Path, part: str) -> Path:
+    return out / "data" / part
