@@ -4,6 +4,7 @@ import contextlib
 import gzip
 import hashlib
 import io
+import unicodedata
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -105,3 +106,9 @@ def _is_text(line: bytes) -> bool:
     except UnicodeDecodeError as error:
         return error.end == LONGEST == len(line[:LONGEST])  # a long line cut within a character
     return True
+
+
+def text_hash(text: str) -> int:
+    """Eight bytes that stand for a text without regard to case, width and spacing; the same on every machine."""
+    plain = " ".join((text if text.isascii() else unicodedata.normalize("NFKC", text)).casefold().split())
+    return int.from_bytes(hashlib.blake2b(plain.encode("utf-8"), digest_size=8).digest(), "little")

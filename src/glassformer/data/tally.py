@@ -1,0 +1,141 @@
+"""What one pass over pairs collects: counts, first line numbers, and sixteen bytes a pair; no text is kept.
+
+A line that can be used but looks wrong is *suspicious*. Which script or length ratio is usual shows only at the end, so
+lines are counted by script and by ratio until then.
+"""
+
+import math
+import re
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from glassformer.data.lines import text_hash
+from glassformer.data.pairs import BadLine, Pair
+from glassformer.data.scripts import dominant_script
+
+K = TypeVar("K")
+
+FACTOR = 3  # times longer or shorter than this file's pairs usually are: suspicious
+LONG = 20  # characters; shorter sentences vary too much for that
+_BINS = 4  # of length ratios, for each doubling
+_CONTROL = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+_GARBLED = re.compile("\ufffd|Ã[\x80-\xbf]|â€")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something that lines have in common, how many have it, and the first of them by number."""
+
+    reason: str
+    n: int
+    lines: tuple[int, ...]
+
+
+class FirstLines(Generic[K]):
+    """Counts by key, each with its first line numbers."""
+
+    def __init__(self, most: int = 5) -> None:
+        self.counts: Counter[K] = Counter()
+        self.first: dict[K, list[int]] = {}
+        self.most = most
+
+    def add(self, key: K, line: int) -> None:
+        self.counts[key] += 1
+        lines = self.first.setdefault(key, [])
+        if len(lines) < self.most:
+            lines.append(line)
+
+    def findings(self) -> tuple[Finding, ...]:
+        """One finding for each key, the most common first."""
+        return tuple(Finding(str(key), n, tuple(self.first[key])) for key, n in self.counts.most_common())
+
+    def merged(self, reason: str, keys: Iterable[K]) -> Iterator[Finding]:
+        """One finding for several keys, or none."""
+        keys = list(keys)
+        lines = sorted(line for key in keys for line in self.first[key])
+        if lines:
+            yield Finding(reason, sum(self.counts[key] for key in keys), tuple(lines[: self.most]))
+
+
+@dataclass
+class SideTally:
+    """Lengths of one side, each with how often it occurs, and a hash of every text."""
+
+    words: Counter[int] = field(default_factory=Counter)
+    characters: Counter[int] = field(default_factory=Counter)
+    hashes: "array[int]" = field(default_factory=lambda: array("Q"))
+
+    def add(self, text: str) -> None:
+        self.words[len(text.split())] += 1
+        self.characters[len(text)] += 1
+        self.hashes.append(text_hash(text))
+
+
+class Tally:
+    """All counts of one file."""
+
+    def __init__(self) -> None:
+        self.n_pairs = 0
+        self.source, self.target = SideTally(), SideTally()
+        self.bad: FirstLines[str] = FirstLines()
+        self.odd: FirstLines[str] = FirstLines()
+        self.scripts: FirstLines[tuple[str, str]] = FirstLines()
+        self.ratios: FirstLines[int] = FirstLines()
+
+    def add(self, item: Pair | BadLine) -> None:
+        if isinstance(item, BadLine):
+            self.bad.add(item.reason, item.line)
+            return
+        self.n_pairs += 1
+        self.source.add(item.source)
+        self.target.add(item.target)
+        self.scripts.add((dominant_script(item.source), dominant_script(item.target)), item.line)
+        if max(len(item.source), len(item.target)) >= LONG:
+            self.ratios.add(round(_BINS * math.log2(len(item.target) / len(item.source))), item.line)
+        both = f"{item.source}\n{item.target}"
+        if item.source == item.target:
+            self.odd.add("has the same text on both sides", item.line)
+        if _CONTROL.search(both):
+            self.odd.add("has control characters", item.line)
+        if _GARBLED.search(both):
+            self.odd.add("has garbled characters, as from a wrong encoding", item.line)
+
+    def usual_scripts(self) -> tuple[str, str]:
+        """The most common script of each side; empty for a side without letters."""
+        sides: tuple[Counter[str], Counter[str]] = (Counter({"": 0}), Counter({"": 0}))
+        for scripts, n in self.scripts.counts.items():
+            for side, script in zip(sides, scripts, strict=True):
+                side[script] += n if script else 0
+        return sides[0].most_common(1)[0][0], sides[1].most_common(1)[0][0]
+
+    def suspicious(self) -> tuple[Finding, ...]:
+        """What looks wrong beside the rest of the file, the most common first."""
+        found = [*self.odd.findings(), *self._odd_scripts(), *self._odd_ratios()]
+        return tuple(sorted(found, key=lambda finding: -finding.n))
+
+    def _odd_scripts(self) -> Iterator[Finding]:
+        usual = self.usual_scripts()
+        swapped = usual[::-1] if usual[0] != usual[1] and all(usual) else None
+        if swapped in self.scripts.first:
+            yield from self.scripts.merged("seems to have its sides swapped", [swapped])
+        for side, name in enumerate(("source", "target")):
+            odd = [key for key in self.scripts.first if key != swapped and key[side] not in ("", usual[side])]
+            yield from self.scripts.merged(f"has a {name} that is not in {usual[side]} script, as most are", odd)
+
+    def _odd_ratios(self) -> Iterator[Finding]:
+        middle = percentile(self.ratios.counts, 50)
+        far = [key for key in self.ratios.first if abs(key - middle) > _BINS * math.log2(FACTOR)]
+        yield from self.ratios.merged(f"has a length ratio over {FACTOR} times off the usual one", far)
+
+
+def percentile(counts: Counter[int], percent: int) -> int:
+    """The smallest number that at least so many per cent do not exceed; 0 of nothing."""
+    needed = math.ceil(counts.total() * percent / 100)
+    for number in sorted(counts):
+        needed -= counts[number]
+        if needed <= 0:
+            return number
+    return 0
