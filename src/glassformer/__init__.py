@@ -1,0 +1,25 @@
+"""Glassformer: a Transformer you can see through.
+
+import glassformer
+model = glassformer.load("runs/en-de")
+print(model.translate(["Where is the station?"]))
+"""
+
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from glassformer.errors import UserError
+
+if TYPE_CHECKING:
+    from glassformer.tasks.translator import Translator
+
+__version__ = version("glassformer")
+__all__ = ["UserError", "__version__", "load"]
+
+
+def load(model: str | Path, engine: str = "auto", precision: str = "auto") -> "Translator":
+    """A model directory, or a built-in model by name, ready to use."""
+    from glassformer.api import load  # torch takes seconds to load: only those who need it wait
+
+    return load(model, engine, precision)

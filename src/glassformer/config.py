@@ -77,6 +77,22 @@ def override(data: Mapping[str, Any], assignments: Iterable[str]) -> dict[str, A
     return result
 
 
+def merge(base: Mapping[str, Any], top: Mapping[str, Any]) -> dict[str, Any]:
+    """Both together, `top` winning; a group whose `kind` changes is replaced, not mixed."""
+    merged = dict(base)
+    for key, value in top.items():
+        old = merged.get(key)
+        if (
+            isinstance(old, Mapping)
+            and isinstance(value, Mapping)
+            and value.get("kind", old.get("kind")) == old.get("kind")
+        ):
+            merged[key] = merge(old, value)
+        else:
+            merged[key] = value
+    return merged
+
+
 def write_toml(data: Mapping[str, Any], prefix: str = "") -> str:
     """Plain data as TOML: values first, then one table for each group."""
     lines = [f"{_key(key)} = {_literal(value)}" for key, value in data.items() if not isinstance(value, Mapping)]

@@ -3,6 +3,7 @@
 A store is two files: NAME.ids holds all ids one after the other, NAME.ends where each sequence ends.
 """
 
+import copy
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -29,6 +30,12 @@ class TokenStore:
         require(width in (2, 4), f"The token store {path} is damaged.", "Delete its folder and train again.")
         self.ids = np.memmap(ids, dtype=f"<u{width}", mode="r") if n_ids else np.empty(0, dtype="<u2")
         self.lengths: NDArray[np.int64] = np.diff(self.ends, prepend=0)
+
+    def every(self, step: int, begin: int) -> "TokenStore":
+        """A view of sequences begin, begin + step, …: pairs are stored one side after the other."""
+        view = copy.copy(self)
+        view.ends, view.lengths = self.ends[begin::step], self.lengths[begin::step]
+        return view
 
     def __len__(self) -> int:
         return len(self.ends)

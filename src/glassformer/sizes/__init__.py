@@ -5,7 +5,7 @@ A size may start from another one (`like = "name"`) and says only what differs.
 
 import difflib
 import functools
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,9 @@ from glassformer.model.settings import ModelSettings
 
 def load_size(name: str, changes: Iterable[str] = ()) -> ModelSettings:
     """The settings of that name, with changes written as on the command line (`decoder.n_layers=3`)."""
-    settings: ModelSettings = config.parse(ModelSettings, config.override(_resolve(name), changes), f"The size {name}")
+    settings: ModelSettings = config.parse(
+        ModelSettings, config.override(load_size_data(name), changes), f"The size {name}"
+    )
     return settings
 
 
@@ -43,20 +45,8 @@ def _table(name: str) -> dict[str, Any]:
     return _tables()[name]
 
 
-def _resolve(name: str) -> dict[str, Any]:
+def load_size_data(name: str) -> dict[str, Any]:
+    """The same as plain data, unchecked, to be changed further."""
     table = {key: value for key, value in _table(name).items() if key != "about"}
     like = table.pop("like", None)
-    return _merge(_resolve(like), table) if like else table
-
-
-def _merge(base: Mapping[str, Any], top: Mapping[str, Any]) -> dict[str, Any]:
-    merged = dict(base)
-    for key, value in top.items():
-        old = merged.get(key)
-        same = (
-            isinstance(old, Mapping)
-            and isinstance(value, Mapping)
-            and value.get("kind", old.get("kind")) == old.get("kind")
-        )
-        merged[key] = _merge(old, value) if same and isinstance(old, Mapping) else value
-    return merged
+    return config.merge(load_size_data(like), table) if like else table

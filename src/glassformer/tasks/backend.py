@@ -1,6 +1,6 @@
 """Engines that answer whole requests: the torch engine here and CTranslate2 in `fast/` are peers with one face."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -12,7 +12,9 @@ from glassformer.data.tokenizer import END, START
 from glassformer.decode.beam import beam_search
 from glassformer.decode.options import DecodeOptions, Hypothesis
 from glassformer.decode.sample import sample_search
+from glassformer.errors import require
 from glassformer.model import EncoderDecoder, Memory
+from glassformer.model.positions import LearnedPositions
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,8 @@ class TorchBackend:
             return answers
         # Rows of one batch start alike: same prefix length, similar source length.
         lengths = [np.array([len(r.prefix) for r in requests]), np.array([len(r.source) + 1 for r in requests])]
-        for rows in cut(by_length(lengths, np.arange(len(requests))), lengths[1], self.batch_tokens):
+        order = by_length(lengths, np.arange(len(requests)))
+        for rows in cut(order, lengths[1][order], self.batch_tokens):
             for part in _same_prefix_length(rows.tolist(), requests):
                 for row, found in zip(part, self._generate([requests[i] for i in part], part, options), strict=True):
                     answers[row] = found
@@ -76,10 +79,11 @@ class TorchBackend:
         ids, keep = pad([np.asarray(r.source, dtype=np.int64) for r in batch], after=END)
         memory = self.model.encode(ids.to(device), None if bool(keep.all()) else keep.to(device))
         prefix = torch.tensor([[START, *r.prefix] for r in batch], device=device)
+        options = fit_options(self.model, prefix.shape[1] - 1, options)
         capacity = prefix.shape[1] + options.max_len
         if options.sample:
             steps = DecoderSteps(self.model, memory, options.nbest, capacity)
-            first = torch.seed() % 2**31 if options.seed is None else options.seed
+            first = int(torch.randint(2**31, ())) if options.seed is None else options.seed
             seeds = [first + 7919 * row + j for row in rows for j in range(options.nbest)]
             found = sample_search(steps, prefix, options, END, seeds)
         else:
@@ -88,6 +92,20 @@ class TorchBackend:
             [Hypothesis([*request.prefix, *h.ids], h.score) for h in hypotheses]
             for request, hypotheses in zip(batch, found, strict=True)
         ]
+
+
+def fit_options(model: EncoderDecoder, n_prefix: int, options: DecodeOptions) -> DecodeOptions:
+    """The options with no more tokens to come than the decoder has learned positions for."""
+    positions = model.target.positions
+    if not isinstance(positions, LearnedPositions):
+        return options
+    room = positions.table.shape[0] - n_prefix
+    require(
+        room > 0,
+        f"The answer is to start with {n_prefix} tokens, but positions.max_len is {n_prefix + room}.",
+        "Give a shorter start, or train with a larger positions.max_len or sinusoidal or rotary positions.",
+    )
+    return replace(options, max_len=min(options.max_len, room))
 
 
 def _same_prefix_length(rows: list[int], requests: list[Request]) -> list[list[int]]:

@@ -1,7 +1,6 @@
 """Translation as a job for the training loop: pairs in, BLEU out."""
 
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -68,7 +67,9 @@ class PairData:
 
     def __post_init__(self) -> None:
         n_source, n_target = len(self.source.tokens), len(self.target.tokens)
-        require(n_source == n_target, f"There are {n_source} sources but {n_target} targets.", "Prepare the data again.")
+        require(
+            n_source == n_target, f"There are {n_source} sources but {n_target} targets.", "Prepare the data again."
+        )
 
     def __len__(self) -> int:
         return len(self.source.tokens)
@@ -129,11 +130,3 @@ class TranslateJob:
             for i in range(min(3, n))
         ]
         return Validation(bleu, {"valid_loss": loss, "bleu": bleu}, samples)
-
-
-def is_bad_for_training(source: list[int], target: list[int], max_tokens: int) -> bool:
-    return not source or not target or max(len(source), len(target)) > max_tokens
-
-
-def folder_of(out: Path, part: str) -> Path:
-    return out / "data" / part

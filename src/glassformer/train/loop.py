@@ -42,7 +42,8 @@ class Validation:
 class Job(Protocol):
     """What the loop needs to know of a task."""
 
-    model: nn.Module
+    @property
+    def model(self) -> nn.Module: ...
 
     def plan_epoch(self, epoch: int) -> list[Any]:
         """The epoch's batches, as whatever `load` understands."""

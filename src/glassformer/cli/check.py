@@ -1,0 +1,26 @@
+"""`glassformer check DATA`."""
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def check(
+    data: Annotated[
+        list[Path], typer.Argument(help="One file of pairs (TSV, CSV, JSONL; .gz too), or two aligned files.")
+    ],
+    valid: Annotated[list[Path] | None, typer.Option(help="Validation pairs, to look for overlap.")] = None,
+    source: Annotated[str | None, typer.Option(help="The source field of a CSV, TSV or JSONL file.")] = None,
+    target: Annotated[str | None, typer.Option(help="The target field.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Answer as JSON.")] = False,
+) -> None:
+    """Say what the data is, name bad lines by number, and plan a training."""
+    from glassformer.data.check import check_pairs, explain
+    from glassformer.data.pairs import open_pairs
+
+    files = open_pairs(data, source, target)
+    found = check_pairs(files, open_pairs(valid, source, target) if valid else None)
+    typer.echo(json.dumps(dataclasses.asdict(found), ensure_ascii=False) if as_json else explain(found))

@@ -1,0 +1,18 @@
+"""`glassformer models`."""
+
+import json
+from typing import Annotated
+
+import typer
+
+
+def models(as_json: Annotated[bool, typer.Option("--json", help="Answer as JSON.")] = False) -> None:
+    """List the models that come with Glassformer."""
+    from glassformer.tasks.built_in import built_in_models
+
+    found = built_in_models()
+    if as_json:
+        typer.echo(json.dumps(found, ensure_ascii=False))
+    else:
+        for name, title in found.items():
+            typer.echo(f"{name:<12}{title}")

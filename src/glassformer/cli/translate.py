@@ -1,0 +1,82 @@
+"""`glassformer translate MODEL [TEXT…]`."""
+
+import dataclasses
+import itertools
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from glassformer.tasks.translator import Translation
+
+CHUNK = 512  # lines read before they are answered: enough to sort by length
+
+
+def translate(
+    model: Annotated[str, typer.Argument(help="A model directory, or a built-in model such as en-de.")],
+    text: Annotated[list[str] | None, typer.Argument(help="What to translate; without it, each line of stdin.")] = None,
+    beam: Annotated[int, typer.Option(help="Hypotheses kept at each step; 1 is greedy.")] = 4,
+    nbest: Annotated[int, typer.Option(help="Answers for each text, best first.")] = 1,
+    length_penalty: Annotated[float, typer.Option(help="Scores are divided by length to this power.")] = 1.0,
+    max_len: Annotated[int, typer.Option(help="Tokens of an answer at most.")] = 256,
+    sample: Annotated[bool, typer.Option("--sample", help="Draw instead of search.")] = False,
+    temperature: Annotated[float, typer.Option(help="Below 1 draws more carefully, above 1 more wildly.")] = 1.0,
+    top_k: Annotated[int, typer.Option(help="Draw from the k best only; 0 is all.")] = 0,
+    top_p: Annotated[float, typer.Option(help="Draw from the best that make up this share.")] = 1.0,
+    min_p: Annotated[float, typer.Option(help="Draw from what is at least this share of the best.")] = 0.0,
+    seed: Annotated[int | None, typer.Option(help="Draw the same again.")] = None,
+    no_repeat: Annotated[int, typer.Option(help="No n-gram of this length twice; 0 allows all.")] = 0,
+    prefix: Annotated[str, typer.Option(help="What each answer must start with.")] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line: scores, tokens, alignment.")] = False,
+    engine: Annotated[str, typer.Option(help="auto, ctranslate2 or torch.")] = "auto",
+    precision: Annotated[str, typer.Option(help="auto, fp32 or int8.")] = "auto",
+    int8: Annotated[bool, typer.Option("--int8", help="The same as --precision int8.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Nothing on stderr.")] = False,
+) -> None:
+    """Translate texts, or stdin line by line: as many lines out as in, in their order."""
+    import glassformer
+    from glassformer.decode.options import DecodeOptions
+
+    options = DecodeOptions(
+        beam=max(beam, nbest) if not sample else beam,
+        nbest=nbest,
+        length_penalty=length_penalty,
+        max_len=max_len,
+        sample=sample,
+        temperature=temperature,
+        top_k=top_k,
+        top_p=top_p,
+        min_p=min_p,
+        seed=seed,
+        no_repeat=no_repeat,
+    )
+    translator = glassformer.load(model, engine, "int8" if int8 else precision)
+    if not quiet:
+        typer.echo(f"engine: {translator.engine_name(options)}", err=True)
+    for chunk in _chunks(iter(text) if text else _lines()):
+        for given, found in zip(chunk, translator.translate_all(chunk, options, prefix, as_json), strict=True):
+            typer.echo(_as_json(given, found) if as_json else "\n".join(_as_line(t) for t in found))
+
+
+def _lines() -> Iterator[str]:
+    """Lines of stdin, split at line feeds only, whatever else they hold."""
+    for raw in sys.stdin.buffer:
+        yield raw.decode("utf-8", errors="replace").removesuffix("\n").removesuffix("\r")
+
+
+def _chunks(lines: Iterator[str]) -> Iterable[list[str]]:
+    size = 1 if sys.stdin.isatty() else CHUNK
+    while chunk := list(itertools.islice(lines, size)):
+        yield chunk
+
+
+def _as_line(translation: "Translation") -> str:
+    """One line out for one line in, whatever the model says."""
+    return " ".join(translation.text.split("\n"))
+
+
+def _as_json(given: str, found: "list[Translation]") -> str:
+    return json.dumps({"source": given, "translations": [dataclasses.asdict(t) for t in found]}, ensure_ascii=False)

@@ -1,0 +1,210 @@
+"""From files of pairs to a finished model directory: check, prepare, train, choose, save."""
+
+import contextlib
+import hashlib
+import json
+import signal
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import torch
+
+from glassformer import __version__, config
+from glassformer.data.check import PairReport, check_pairs, explain
+from glassformer.data.files import write_text
+from glassformer.data.pairs import Pair, PairFiles, fingerprint
+from glassformer.data.split import hold_out
+from glassformer.data.tokenizer import load_tokenizer
+from glassformer.errors import require
+from glassformer.model import EncoderDecoder, build, choose_device, count_parameters
+from glassformer.model.settings import EncoderDecoderSettings, ModelSettings
+from glassformer.sizes import load_size_data
+from glassformer.tasks.model_dir import save_model
+from glassformer.tasks.prepare import Pairs, Tokenizers, encode_pairs, load_pairs, make_tokenizers, usable_pairs
+from glassformer.tasks.translate import PairData, TranslateJob, TranslateRecipe, automatic_translate_size
+from glassformer.train.finish import choose_weights, draw_losses
+from glassformer.train.loop import Trainer, Validation
+from glassformer.train.machine import keep_memory
+from glassformer.train.report import Report
+
+
+@dataclass(frozen=True)
+class TrainingFiles:
+    train: PairFiles
+    valid: PairFiles | None  # None: hold some of the training pairs out
+
+
+def train_translate(
+    files: TrainingFiles,
+    recipe: TranslateRecipe,
+    out: Path,
+    resume: bool = False,
+    device: str = "auto",
+    quiet: bool = False,
+) -> bool:
+    """Train in the folder `out`; False if the run was stopped before its end and can be taken up."""
+    keep_memory()
+    _check_folder(out, resume)
+    report = Report(out, quiet)
+    found = check_pairs(files.train, files.valid)
+    report.say(explain(found))
+    recipe = _resolve(recipe, found)
+    identity = _identity(files, recipe)
+    data = _prepare(files, recipe, out, identity, report)
+    torch.manual_seed(recipe.train.seed)
+    model = build(_model_settings(recipe, data.tokenizers)).to(choose_device(device))
+    assert isinstance(model, EncoderDecoder)
+    report.say(
+        f"Model: {recipe.size}, {count_parameters(model):,} parameters, {len(data.train):,} pairs to learn from."
+    )
+    trainer = Trainer(TranslateJob(model, data.train, data.valid, recipe.train), recipe.train, out, identity, report)
+    if resume:
+        going = trainer.resume()
+        report.say(
+            f"Going on from step {trainer.progress.step}." if going else "There is no checkpoint yet: beginning."
+        )
+    write_text(out / "recipe.toml", config.write_toml(config.to_data(recipe)))
+    with _stopping(trainer):
+        trainer.run()
+    report.close()
+    if not trainer.progress.finished:
+        report.say(f"Stopped and saved at step {trainer.progress.step}. The same command with --resume goes on.")
+        return False
+    validation, how = choose_weights(trainer)
+    _save(out, model, data, recipe, found, validation, trainer, how)
+    numbers = ", ".join(f"{name} {value:.4g}" for name, value in validation.metrics.items())
+    report.say(f'Done: {out} holds the model ({how}; {numbers}).\nTry: glassformer translate {out} "…"')
+    return True
+
+
+@dataclass(frozen=True)
+class Prepared:
+    train: PairData
+    valid: PairData
+    tokenizers: Tokenizers
+
+
+def _check_folder(out: Path, resume: bool) -> None:
+    begun = (out / "checkpoints").exists() or (out / "settings.json").exists()
+    require(
+        resume or not begun,
+        f"{out} holds a run already.",
+        "Add --resume to go on with it, or give another --out.",
+    )
+    require(not out.exists() or out.is_dir(), f"{out} is a file, not a folder.", "Give another --out.")
+
+
+def _resolve(recipe: TranslateRecipe, found: PairReport) -> TranslateRecipe:
+    size = automatic_translate_size(found.n_pairs) if recipe.size == "auto" else recipe.size
+    return replace(recipe, size=size)
+
+
+def _identity(files: TrainingFiles, recipe: TranslateRecipe) -> str:
+    """What a run depends on: the data's contents and the recipe, apart from how long it may take."""
+    data = config.to_data(recipe)
+    data["files"] = [fingerprint(f.paths) if f is not None else None for f in (files.train, files.valid)]
+    return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
+
+
+def _prepare(files: TrainingFiles, recipe: TranslateRecipe, out: Path, identity: str, report: Report) -> Prepared:
+    """Tokens on disk; what an earlier start of the same run made is used again."""
+    mark, folder = out / "data" / "identity", out / "data"
+    if mark.exists() and mark.read_text() == identity:
+        target = load_tokenizer(out / "tokenizer.json")
+        own = out / "source_tokenizer.json"
+        tokenizers = Tokenizers(load_tokenizer(own) if own.exists() else target, target)
+        return Prepared(load_pairs(folder / "train", tokenizers), load_pairs(folder / "valid", tokenizers), tokenizers)
+    train, valid = _divide(files)
+    tokenizers = make_tokenizers(train, recipe.tokenizer)
+    write_text(out / "tokenizer.json", tokenizers.target.to_json())
+    if not tokenizers.joint:
+        write_text(out / "source_tokenizer.json", tokenizers.source.to_json())
+    train_data, n_left_out = encode_pairs(train, tokenizers, folder / "train", recipe.max_tokens)
+    valid_data, _ = encode_pairs(valid, tokenizers, folder / "valid", recipe.max_tokens)
+    if n_left_out:
+        report.say(f"{n_left_out:,} pairs are left out because a side has more than {recipe.max_tokens} tokens.")
+    report.say(f"Vocabulary: {tokenizers.target.vocab_size:,} tokens. Validation: {len(valid_data):,} pairs.")
+    write_text(mark, identity)
+    return Prepared(train_data, valid_data, tokenizers)
+
+
+def _divide(files: TrainingFiles) -> tuple[Pairs, Pairs]:
+    if files.valid is not None:
+        return usable_pairs(files.train), usable_pairs(files.valid)
+    held = hold_out(files.train)
+    return lambda: (item for item in held.train() if isinstance(item, Pair)), held.valid
+
+
+def _model_settings(recipe: TranslateRecipe, tokenizers: Tokenizers) -> ModelSettings:
+    """The size, the recipe's changes to it, and the vocabulary that was learned."""
+    name = recipe.size if "-" in recipe.size else f"translate-{recipe.size}"
+    data = config.merge(load_size_data(name), recipe.model)
+    data = config.merge(data, {"source": {"vocab_size": tokenizers.source.vocab_size}})
+    data = config.merge(data, {"target": {"vocab_size": tokenizers.target.vocab_size}})
+    if not tokenizers.joint:
+        data["tie_source_target"] = False
+    settings: ModelSettings = config.parse(ModelSettings, data, f"The model {recipe.size}")
+    require(
+        isinstance(settings, EncoderDecoderSettings), f"The size {name} is no encoder-decoder.", "Choose tiny … big."
+    )
+    return settings
+
+
+@contextlib.contextmanager
+def _stopping(trainer: Trainer) -> Iterator[None]:
+    """The first Ctrl-C or polite kill ends the run after its step, saved; a second one ends it at once."""
+
+    def stop(number: int, _: FrameType | None) -> None:
+        trainer.stop_requested = True
+        signal.signal(number, signal.default_int_handler)
+
+    before = {}
+    for number in (signal.SIGINT, signal.SIGTERM):
+        with contextlib.suppress(ValueError):  # only the main thread may set them
+            before[number] = signal.signal(number, stop)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _save(
+    out: Path,
+    model: EncoderDecoder,
+    data: Prepared,
+    recipe: TranslateRecipe,
+    found: PairReport,
+    validation: Validation,
+    trainer: Trainer,
+    how: str,
+) -> None:
+    progress = trainer.progress
+    about: dict[str, Any] = {
+        "glassformer": __version__,
+        "weights": how,
+        "steps": progress.step,
+        "minutes": round(progress.seconds / 60, 2),
+        "pairs": found.n_pairs,
+        "validation": {name: round(value, 4) for name, value in validation.metrics.items()},
+    }
+    draw_losses(out / "metrics.jsonl", out / "losses.png")
+    write_text(out / "README.md", _card(out.name, recipe, about, validation))
+    source = None if data.tokenizers.joint else data.tokenizers.source
+    save_model(out, "translate", model, data.tokenizers.target, source, about)
+
+
+def _card(name: str, recipe: TranslateRecipe, about: dict[str, Any], validation: Validation) -> str:
+    rows = "\n".join(
+        f"| {key} | {value} |" for key, value in {**about, **about["validation"]}.items() if key != "validation"
+    )
+    samples = "\n".join(f"- {sample}" for sample in validation.samples)
+    return (
+        f"# {name}\n\nA translator trained by Glassformer; size {recipe.size}. `recipe.toml` says how, "
+        "`metrics.jsonl` and `losses.png` how it went.\n\n"
+        f"| | |\n|---|---|\n{rows}\n\nSamples of the validation set:\n\n{samples}\n\n"
+        f'Use it: `glassformer translate {name} "…"`\n'
+    )

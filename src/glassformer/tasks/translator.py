@@ -1,0 +1,104 @@
+"""A trained translator in use: texts in, texts out, in order and number the same."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from glassformer.data.split import Piece, join_pieces, split_long
+from glassformer.decode.options import DecodeOptions, Hypothesis
+from glassformer.errors import UserError, require
+from glassformer.model import EncoderDecoder
+from glassformer.tasks.alignment import align
+from glassformer.tasks.backend import Backend, Request
+from glassformer.tasks.model_dir import LoadedModel
+
+# A longer line is cut at sentence ends and put together again: attention is quadratic, and training saw sentences.
+LONGEST = 200
+
+
+@dataclass(frozen=True)
+class Translation:
+    """One answer to one text; a text that was cut has the tokens of all its parts one after the other."""
+
+    text: str
+    score: float
+    source_tokens: list[str] = field(default_factory=list)
+    tokens: list[str] = field(default_factory=list)
+    # For each token of the answer, the source token that it looked at most.
+    alignment: list[int] = field(default_factory=list)
+
+
+class Translator:
+    """Holds a loaded model and the engine that runs it."""
+
+    def __init__(self, loaded: LoadedModel, choose: Callable[[DecodeOptions], Backend]) -> None:
+        """`choose` gives the engine for some options, since not every engine can do everything."""
+        require(
+            loaded.task == "translate" and isinstance(loaded.model, EncoderDecoder),
+            f"{loaded.path} is a model for {loaded.task}, not for translation.",
+            f"Use `glassformer {loaded.task}`.",
+        )
+        assert isinstance(loaded.model, EncoderDecoder)
+        self.loaded, self.model = loaded, loaded.model
+        self.choose = choose
+
+    def translate(self, texts: Sequence[str], **options: object) -> list[str]:
+        """The best translation of each text; options as in DecodeOptions."""
+        return [best[0].text for best in self.translate_all(texts, DecodeOptions(**options))]  # type: ignore[arg-type]
+
+    def translate_all(
+        self, texts: Sequence[str], options: DecodeOptions | None = None, prefix: str = "", details: bool = False
+    ) -> list[list[Translation]]:
+        """The `nbest` translations of each text with scores; `details` adds tokens and alignment."""
+        options = options or DecodeOptions()
+        if isinstance(texts, str):
+            raise UserError("translate got one string.", "Give a list of texts.")
+        start = tuple(self.loaded.tokenizer.encode(prefix)) if prefix else ()
+        pieces = [split_long(text.strip(), LONGEST, self._n_tokens) for text in texts]
+        encode = self.loaded.source_tokenizer.encode_batch
+        flat = [piece.text for parts in pieces for piece in parts]
+        requests = [Request(ids, start) for ids in encode(flat)]
+        found = self.choose(options).generate(requests, options)
+        answers, at = [], 0
+        for parts in pieces:
+            n = len(parts)
+            answers.append(self._join(parts, requests[at : at + n], found[at : at + n], details))
+            at += n
+        return answers
+
+    def engine_name(self, options: DecodeOptions | None = None) -> str:
+        """The engine that these options would run on."""
+        return self.choose(options or DecodeOptions()).name
+
+    def _n_tokens(self, text: str) -> int:
+        return len(self.loaded.source_tokenizer.encode(text))
+
+    def _join(
+        self,
+        parts: list[Piece],
+        requests: list[Request],
+        found: list[list[Hypothesis]],
+        details: bool,
+    ) -> list[Translation]:
+        """The parts of one text together: the i-th best of it is the i-th best of each part."""
+        if not parts:
+            return [Translation("", 0.0)]
+        n_best = min(len(hypotheses) for hypotheses in found)
+        return [self._translation(parts, requests, [h[i] for h in found], details) for i in range(n_best)]
+
+    def _translation(
+        self, parts: list[Piece], requests: list[Request], chosen: list[Hypothesis], details: bool
+    ) -> Translation:
+        texts = [self.loaded.tokenizer.decode(h.ids) for h in chosen]
+        text = join_pieces([Piece(t, piece.gap) for t, piece in zip(texts, parts, strict=True)])
+        score = sum(h.score for h in chosen) / len(chosen)
+        if not details:
+            return Translation(text, score)
+        source_tokens: list[str] = []
+        tokens: list[str] = []
+        alignment: list[int] = []
+        for request, hypothesis in zip(requests, chosen, strict=True):
+            looked = align(self.model, request.source, hypothesis.ids)
+            alignment += [i + len(source_tokens) for i in looked]
+            source_tokens += self.loaded.source_tokenizer.tokens(request.source)
+            tokens += self.loaded.tokenizer.tokens(hypothesis.ids)
+        return Translation(text, score, source_tokens, tokens, alignment)
