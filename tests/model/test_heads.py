@@ -9,6 +9,7 @@ import torch.nn.functional as F
 
 from glassformer.errors import UserError
 from glassformer.model import build, choose_device, count_parameters
+from glassformer.model.dropout import Dropout
 from glassformer.model.heads import EmbeddingHead, PooledHead, TokenHead, build_head
 from glassformer.model.layers import Activate, FeedForward
 from glassformer.model.settings import (
@@ -126,6 +127,19 @@ def test_each_dropout_acts_in_training_and_only_there(place: str) -> None:
         assert torch.equal(model(raw), calm)
     else:
         assert not torch.allclose(model(raw), model(raw), atol=1e-6)
+
+
+@pytest.mark.parametrize("p", [0.1, 0.3, 0.5, 0.9])
+def test_dropout_zeroes_its_share_keeps_the_mean_and_sends_the_gradient_the_same_way(p: float) -> None:
+    dropout, x = Dropout(p), torch.ones(301, 701, requires_grad=True)
+    out = dropout(x)
+    assert (out == 0).float().mean().item() == pytest.approx(p, abs=0.005)
+    assert out.mean().item() == pytest.approx(1, abs=0.02)
+    assert torch.equal(torch.autograd.grad(out.sum(), x)[0], out)
+    rows = (out == 0).float().mean(1)
+    assert rows.std().item() == pytest.approx((p * (1 - p) / 701) ** 0.5, rel=0.2)  # as independent draws would be
+    dropout.eval()
+    assert dropout(x) is x
 
 
 def test_shared_weights_count_once() -> None:

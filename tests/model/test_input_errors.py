@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import torch
 
-from glassformer.model import MultiHeadAttention
+from glassformer.model import Memory, MultiHeadAttention
 from glassformer.model.settings import (
     ClassHeadSettings,
 )
@@ -140,6 +140,11 @@ INPUTS: dict[str, Case] = {
         lambda: decode_over(2, IDS[:1]),
         "The memory has 2 rows, but the target has 1",
         "group of beams",
+    ),
+    "memory of another width": (
+        lambda: encoder_decoder().decode(IDS, Memory(torch.randn(2, 3, 12), None)),
+        "The memory is 12 wide, but the decoder looks at one of 16",
+        "the model that encoded",
     ),
     "no memory": (lambda: encoder_decoder().decoder(torch.randn(2, 4, 16)), "memory", "encoder's output"),
     "memory to an encoder": (

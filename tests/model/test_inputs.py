@@ -173,3 +173,19 @@ def test_the_same_seed_builds_the_same_model() -> None:
     second = build(settings)
     assert all(torch.equal(a, b) for a, b in zip(first.parameters(), second.parameters(), strict=True))
     assert first.source.embedding.num_embeddings == VOCABULARY
+
+
+def test_normal_initialisation_is_quieter_where_branches_join_the_stream() -> None:
+    inner = stack(d_model=128, n_layers=8)
+    block = build(DecoderOnlySettings(source=tokens(), decoder=inner, init_std=0.05)).decoder.blocks[3]
+    for weight in (block.self_attention.w_o.weight, block.feed_forward.w_2.weight):
+        assert weight.std().item() == pytest.approx(0.05 / math.sqrt(2 * 8), rel=0.1)
+    for weight in (block.self_attention.w_q.weight, block.feed_forward.w_1.weight):
+        assert weight.std().item() == pytest.approx(0.05, rel=0.1)
+    assert block.feed_forward.w_1.bias.eq(0).all()
+
+
+def test_xavier_initialisation_follows_the_shape_of_each_matrix() -> None:
+    block = build(DecoderOnlySettings(source=tokens(), decoder=stack(d_model=128), init_std=None)).decoder.blocks[0]
+    for weight in (block.self_attention.w_o.weight, block.feed_forward.w_1.weight):
+        assert weight.std().item() == pytest.approx(math.sqrt(2 / sum(weight.shape)), rel=0.1)

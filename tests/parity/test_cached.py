@@ -179,3 +179,22 @@ def test_a_refused_input_leaves_the_cache_as_it_was(ids: Tensor, keep: Tensor | 
         model(ids, keep, cache)
     assert (cache.length, cache.keep) == (4, None)
     close(run_in_chunks(model, following, [2], cache), model(torch.cat([prefix, following], 1))[:, 4:].detach())
+
+
+def test_a_stack_counts_positions_behind_a_cache_by_itself() -> None:
+    decoder = decoder_only("rotary").decoder
+    x, keep = torch.randn(2, 6, 16), left_keep([6, 3], 6)
+    for all_keep in (None, keep):
+        cache = decoder_only("rotary").new_cache(2, 6)
+        with torch.no_grad():
+            decoder(x[:, :4], None if all_keep is None else all_keep[:, :4], cache=cache)
+            close(decoder(x[:, 4:], all_keep, cache=cache, start=4), decoder(x, all_keep)[:, 4:])
+
+
+def test_a_cache_works_in_mixed_precision() -> None:
+    model, source, target = encoder_decoder("rotary_grouped"), random_ids(2, 5), random_ids(2, 6, seed=2)
+    full = model(source, target).detach()
+    with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16):
+        memory, cache = model.encode(source), model.new_cache(2, 6)
+        cached = torch.cat([model.head(model.decode(part, memory, cache=cache)) for part in target.split(2, 1)], 1)
+    assert (cached.float() - full).pow(2).mean().sqrt() < 0.05 * full.std()

@@ -5,7 +5,7 @@ b batch, n length, m memory length
 
 from torch import Tensor, nn
 
-from glassformer.errors import require
+from glassformer.errors import UserError, require
 from glassformer.model.attention import MultiHeadAttention
 from glassformer.model.cache import Cache, LayerCache
 from glassformer.model.layers import FeedForward, Residual, build_norm
@@ -56,7 +56,7 @@ class Stack(nn.Module):
 
     def __init__(self, settings: StackSettings, causal: bool = False, d_memory: int | None = None) -> None:
         super().__init__()
-        self.causal, self.cross, self.n_heads = causal, d_memory is not None, settings.attention.n_heads
+        self.causal, self.d_memory, self.n_heads = causal, d_memory, settings.attention.n_heads
         rotary = settings.attention.rotary
         self.rotary_angles = RotaryAngles(rotary, settings.d_k) if rotary is not None else None
         self.blocks = nn.ModuleList(Block(settings, d_memory) for _ in range(settings.n_layers))
@@ -79,10 +79,15 @@ class Stack(nn.Module):
         check_keep(keep, b, m, "keep")
         check_mask(mask, b, self.n_heads, n, m)
         require(
-            self.cross == (memory is not None),
+            (self.d_memory is None) == (memory is None),
             "A memory goes to a stack with cross-attention, and only there.",
             "Give the encoder's output to the decoder of an encoder-decoder.",
         )
+        if memory is not None and memory.shape[-1] != self.d_memory:
+            raise UserError(
+                f"The memory is {memory.shape[-1]} wide, but the decoder looks at one of {self.d_memory}.",
+                "Decode with the model that encoded.",
+            )
         memory_mask = None
         if memory is not None and memory_keep is not None:
             check_keep(memory_keep, memory.shape[0], memory.shape[1], "memory_keep")
