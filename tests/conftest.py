@@ -1,4 +1,4 @@
-"""Every test starts from the same seed and without a trace of other tests' compiled graphs."""
+"""Every test starts from the same seed, and hypothesis tries the same examples every time."""
 
 import os
 
