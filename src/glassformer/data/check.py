@@ -176,7 +176,8 @@ def _explain_side(name: str, side: Side) -> str:
     words, script = side.words, f"{side.script} script" if side.script else "no letters"
     return (
         f"  {name}: {words.mean:.1f} words and {side.characters.mean:.1f} characters on average; half up to "
-        f"{words.median} words, 95 % up to {words.p95}, longest {words.longest:,}; {side.n_distinct:,} different; {script}."
+        f"{words.median} words, 95 % up to {words.p95}, longest {words.longest:,}; "
+        f"{side.n_distinct:,} different; {script}."
     )
 
 

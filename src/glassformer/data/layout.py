@@ -27,10 +27,10 @@ _SOURCES = ("source", "src", "input", "original")
 _TARGETS = ("target", "tgt", "trg", "output", "translation")
 _LANGUAGE_NAMES = """
     en de fr es it pt nl sv da nb nn no fi is et lv lt pl cs sk sl hr sr bs mk bg ru uk be ro hu el tr az kk uz ar he
-    fa ur hi bn ta te mr gu pa ml kn si ne th vi id ms tl sw am ha yo zu xh af ga cy eu ca gl sq hy ka mn zh ja ko la eo
+    fa ur hi bn ta te mr gu pa ml kn si ne th vi ms tl sw am ha yo zu xh af ga cy eu ca gl sq hy ka mn zh ja ko la eo
     eng deu ger fra fre spa ita por nld swe rus ukr pol ces tur ara hin zho jpn kor english german french spanish
     italian portuguese dutch swedish danish norwegian finnish polish czech russian ukrainian turkish arabic
-    hebrew hindi chinese japanese korean greek hungarian romanian latin
+    hebrew hindi chinese japanese korean greek hungarian romanian latin indonesian
 """
 _LANGUAGES = frozenset(_LANGUAGE_NAMES.split())
 
@@ -101,7 +101,7 @@ def _table_layout(
     header, notes = False, []
     columns: tuple[int, int] = (0, 1)
     if source is not None and target is not None:
-        if source.isdecimal() and target.isdecimal() and not {source, target} & set(first):
+        if source.isdecimal() and target.isdecimal() and not {source, target} <= set(first):
             columns = (int(source) - 1, int(target) - 1)
             fit = all(0 <= column < n_columns for column in columns)
             require(fit, f"{path} has {n_columns} columns, but {source} and {target} were asked for.", "Count from 1.")

@@ -1,0 +1,127 @@
+"""What is held out is unknown to training; what is cut can be joined again."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from glassformer.data.pairs import Pair, PairFiles, open_pairs
+from glassformer.data.split import HeldOut, default_number, hold_out, join_pieces, split_long
+from glassformer.errors import UserError
+
+
+def save(folder: Path, rows: list[tuple[str, str]]) -> PairFiles:
+    path = folder / "p.tsv"
+    path.write_text("".join(f"{source}\t{target}\n" for source, target in rows), encoding="utf-8")
+    return open_pairs([path])
+
+
+def parts(held: HeldOut) -> tuple[list[Pair], list[Pair]]:
+    return [item for item in held.train() if isinstance(item, Pair)], list(held.valid())
+
+
+def rows_with_repeats(n: int) -> list[tuple[str, str]]:
+    return [(f"Source  {i % (n * 3 // 4)}", f"target {i % (n * 4 // 5)}") for i in range(n)]
+
+
+def test_no_source_and_no_target_on_both_sides(tmp_path: Path) -> None:
+    files = save(tmp_path, [*rows_with_repeats(1000), ("source 1", "TARGET  1"), ("", "bad")])
+    train, valid = parts(hold_out(files, 50))
+    assert 40 <= len(valid) <= 50
+    assert len(train) + len(valid) == 1001  # nothing is lost
+    for side in ("source", "target"):
+        known, held = ({" ".join(getattr(p, side).lower().split()) for p in part} for part in (train, valid))
+        assert not known & held
+
+
+def test_same_seed_same_split_other_seed_another(tmp_path: Path) -> None:
+    files = save(tmp_path, [(f"s {i}", f"t {i}") for i in range(500)])
+    assert hold_out(files, 20).lines == hold_out(files, 20).lines
+    assert len(hold_out(files, 20).lines) == 20
+    assert hold_out(files, 20, seed=1).lines != hold_out(files, 20, seed=2).lines
+
+
+def test_order_of_lines_does_not_matter(tmp_path: Path) -> None:
+    rows = rows_with_repeats(400)
+    one = {(p.source, p.target) for p in hold_out(save(tmp_path, rows), 30).valid()}
+    two = {(p.source, p.target) for p in hold_out(save(tmp_path, rows[::-1]), 30).valid()}
+    assert one == two
+
+
+def test_a_source_with_too_many_pairs_stays_in_training(tmp_path: Path) -> None:
+    files = save(tmp_path, [("often", f"t {i}") for i in range(50)] + [(f"s {i}", f"u {i}") for i in range(50)])
+    assert {pair.source for pair in hold_out(files, 10).valid()}.isdisjoint({"often"})
+
+
+def test_bad_lines_stay_visible_in_training(tmp_path: Path) -> None:
+    held = hold_out(save(tmp_path, [("", "bad"), *((f"s {i}", f"t {i}") for i in range(20))]), 2)
+    assert [item.line for item in held.train() if not isinstance(item, Pair)] == [1]
+
+
+def test_default_number() -> None:
+    assert [default_number(n) for n in (2, 10, 500, 5000, 29_000, 10**6)] == [1, 1, 50, 100, 580, 2000]
+
+
+@pytest.mark.parametrize(
+    ("rows", "number", "message"),
+    [
+        ([(f"s {i}", "yes" if i % 2 else "no") for i in range(100)], 10, "Only 0 of 10 pairs can be held out"),
+        ([("s", "t"), ("u", "v")], 2, "2 pairs are to be held out, but .* holds 2"),
+        ([("s", "t"), ("u", "v")], 0, "0 pairs are to be held out"),
+    ],
+)
+def test_what_cannot_be_held_out(tmp_path: Path, rows: list[tuple[str, str]], number: int, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        hold_out(save(tmp_path, rows), number)
+
+
+def texts(text: str, limit: int, count: Callable[[str], int] = len) -> list[str]:
+    return [piece.text for piece in split_long(text, limit, count)]
+
+
+def test_cut_at_sentences_else_spaces_else_anywhere() -> None:
+    assert texts("One two. Three four! Five six?", 20) == ["One two. Three four!", "Five six?"]
+    assert texts('He said "Stop." Then he left.', 18) == ['He said "Stop."', "Then he left."]
+    assert texts("one two three four", 9) == ["one two", "three", "four"]
+    assert texts("abcdefgh", 3) == ["abc", "def", "gh"]
+    assert texts("你好。再见。谢谢。", 6) == ["你好。再见。", "谢谢。"]
+    assert texts("short", 10) == ["short"]
+    assert texts("", 10) == [""]
+
+
+def test_limit_by_any_count() -> None:
+    assert texts("a b c d e", 2, lambda text: len(text.split())) == ["a b", "c d", "e"]
+
+
+def test_white_space_stays_between_pieces() -> None:
+    pieces = split_long("  One two.\u2028\tThree  four.  ", 10)
+    assert [(piece.text, piece.gap) for piece in pieces] == [
+        ("", "  "),
+        ("One two.", "\u2028\t"),
+        ("Three", "  "),
+        ("four.", "  "),
+    ]
+
+
+@given(st.text(alphabet=st.sampled_from('ab .!?。\n\u2028")') | st.characters()), st.integers(1, 12))
+def test_pieces_fit_and_join_to_the_text(text: str, limit: int) -> None:
+    pieces = split_long(text, limit)
+    assert join_pieces(pieces) == text
+    assert all(len(piece.text) <= limit for piece in pieces)
+    assert all(piece.gap.strip() == "" for piece in pieces)
+
+
+@given(st.text(alphabet=st.sampled_from("aé 字."), max_size=60), st.integers(1, 9))
+def test_pieces_fit_by_bytes_where_a_character_does(text: str, limit: int) -> None:
+    pieces = split_long(text, limit, lambda part: len(part.encode()))
+    assert join_pieces(pieces) == text
+    assert all(len(piece.text.encode()) <= limit or len(piece.text) == 1 for piece in pieces)
+
+
+@pytest.mark.parametrize("text", ["word " * 200_000, "x" * 1_000_000, "A sentence. " * 80_000])
+def test_a_megabyte_is_cut_quickly(text: str) -> None:
+    pieces = split_long(text, 300)
+    assert join_pieces(pieces) == text
+    assert max(len(piece.text) for piece in pieces) <= 300

@@ -1,0 +1,164 @@
+"""Any text comes back exactly, from every kind of tokenizer, saved or extended."""
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from glassformer.data.tokenizer import (
+    END,
+    PAD,
+    SMALLEST,
+    SPECIALS,
+    START,
+    Tokenizer,
+    TokenizerKind,
+    automatic_size,
+    extend_tokenizer,
+    load_tokenizer,
+    train_tokenizer,
+)
+from glassformer.errors import UserError
+
+ENGLISH = [
+    f"The {a} {b} sees the {c}." for a in ("old", "new") for b in ("house", "sea") for c in ("dog", "cat", "sky")
+]
+RUSSIAN = [f"Старый {a} видит {b}." for a in ("дом", "пёс", "кот") for b in ("море", "небо", "собаку")]
+KINDS: list[TokenizerKind] = ["bpe", "word", "char"]
+TRAINED = {kind: train_tokenizer(ENGLISH, kind, 400) for kind in KINDS}
+EXTENDED = {kind: extend_tokenizer(tokenizer, RUSSIAN, 60) for kind, tokenizer in TRAINED.items()}
+TOKENIZERS = [*TRAINED.values(), *EXTENDED.values()]
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]) | st.sampled_from(" \n\t\u2028Ġ▁<>/s")) | st.lists(
+    st.sampled_from([*SPECIALS, " ", "The", "house", "дом", "\r\n", "Ġ", "\u0301", "👩‍👩‍👧", "\0"])
+).map("".join)
+
+
+@given(TEXTS)
+def test_any_text_round_trips(text: str) -> None:
+    for tokenizer in TOKENIZERS:
+        ids = tokenizer.encode(text)
+        assert tokenizer.decode(ids) == text
+        assert all(END < i < tokenizer.vocab_size for i in ids)
+
+
+@given(st.lists(TEXTS, max_size=5))
+def test_saved_tokenizer_is_the_same(texts: list[str]) -> None:
+    for tokenizer, again in zip(TOKENIZERS, RELOADED, strict=True):
+        assert again.encode_batch(texts) == tokenizer.encode_batch(texts)
+        assert [again.decode(ids) for ids in again.encode_batch(texts)] == texts
+
+
+def reload(tokenizer: Tokenizer, folder: Path) -> Tokenizer:
+    path = folder / "tokenizer.json"
+    path.write_text(tokenizer.to_json(), encoding="utf-8")
+    return load_tokenizer(path)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _reloaded(tmp_path_factory: pytest.TempPathFactory) -> None:
+    RELOADED[:] = [reload(tokenizer, tmp_path_factory.mktemp("saved")) for tokenizer in TOKENIZERS]
+
+
+RELOADED: list[Tokenizer] = []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_specials_in_a_text_are_text(kind: TokenizerKind) -> None:
+    tokenizer = TRAINED[kind]
+    for text in ("</s>", "<pad><s></s>", "a </s> b"):
+        assert not {PAD, START, END} & set(tokenizer.encode(text))
+        assert tokenizer.decode(tokenizer.encode(text)) == text
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_specials_do_not_come_out(kind: TokenizerKind) -> None:
+    tokenizer = TRAINED[kind]
+    ids = tokenizer.encode("The dog.")
+    assert tokenizer.decode([START, *ids, END, PAD, PAD]) == "The dog."
+    assert tokenizer.tokens([START, *ids, END])[0] == "<s>"
+    assert "".join(tokenizer.tokens(ids)).replace(" ", "") == "Thedog."
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("size", [SMALLEST, 270, 300])
+def test_size_is_respected(kind: TokenizerKind, size: int) -> None:
+    tokenizer = train_tokenizer(ENGLISH + RUSSIAN, kind, size)
+    assert SMALLEST <= tokenizer.vocab_size <= size
+    assert tokenizer.decode(tokenizer.encode(RUSSIAN[0])) == RUSSIAN[0]
+
+
+def test_training_is_deterministic() -> None:
+    for kind in KINDS:
+        assert train_tokenizer(ENGLISH, kind, 350).to_json() == train_tokenizer(ENGLISH, kind, 350).to_json()
+
+
+def test_kinds_cut_as_they_say() -> None:
+    assert len(TRAINED["word"].encode("The old dog")) == 3
+    assert TRAINED["char"].tokens(TRAINED["char"].encode("The dog")) == list("The dog")
+    assert len(TRAINED["bpe"].encode("The old dog")) < len("The old dog")
+    assert len(train_tokenizer(["größe größe"], "char", 300).encode("ößg")) == 3
+
+
+def test_first_word_is_the_same_token_anywhere() -> None:
+    tokenizer = TRAINED["bpe"]
+    assert tokenizer.encode("house")[0] in tokenizer.encode("The house")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_extended_tokenizer_keeps_old_ids(kind: TokenizerKind) -> None:
+    old, new = TRAINED[kind], EXTENDED[kind]
+    assert old.vocab_size < new.vocab_size <= old.vocab_size + 60
+    old_vocab, new_vocab = old.core.get_vocab(), new.core.get_vocab()
+    assert all(new_vocab[token] == i for token, i in old_vocab.items())
+    for text in ENGLISH:
+        ids = old.encode(text)
+        assert new.decode(ids) == text
+        assert new.tokens(ids) == old.tokens(ids)
+    assert new.to_json() != old.to_json()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_extended_tokenizer_makes_a_new_script_shorter(kind: TokenizerKind) -> None:
+    def n_tokens(tokenizer: Tokenizer) -> int:
+        return sum(map(len, tokenizer.encode_batch(RUSSIAN)))
+
+    assert n_tokens(EXTENDED[kind]) < 0.6 * n_tokens(TRAINED[kind])
+
+
+def test_extending_by_nothing_changes_no_vocabulary() -> None:
+    assert extend_tokenizer(TRAINED["bpe"], RUSSIAN, 0).core.get_vocab() == TRAINED["bpe"].core.get_vocab()
+
+
+def test_automatic_size_grows_with_the_text_within_bounds() -> None:
+    sizes = [automatic_size(n) for n in (0, 10**4, 10**6, 4 * 10**6, 10**9)]
+    assert sizes == sorted(sizes)
+    assert (sizes[0], sizes[3], sizes[4]) == (512, 8000, 32_000)
+
+
+def test_too_small_a_vocabulary() -> None:
+    with pytest.raises(UserError, match="the single bytes alone need 259"):
+        train_tokenizer(ENGLISH, "bpe", 100)
+
+
+def test_unknown_kind() -> None:
+    with pytest.raises(UserError, match="no tokenizer 'syllable'"):
+        train_tokenizer(ENGLISH, "syllable", 300)  # type: ignore[arg-type]
+
+
+def test_load_errors(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="There is no tokenizer"):
+        load_tokenizer(tmp_path / "none.json")
+    path = tmp_path / "tokenizer.json"
+    for content in (b"", b"{}", b"\xff\xfe\x00", b'{"model": 1}', TRAINED["bpe"].to_json().encode()[:-100]):
+        path.write_bytes(content)
+        with pytest.raises(UserError, match="is not a tokenizer"):
+            load_tokenizer(path)
+    data = json.loads(TRAINED["bpe"].to_json())
+    foreign = {token: i for i, token in enumerate(["a", "b", "c"])}
+    data["model"] |= {"vocab": foreign, "merges": []}
+    data["added_tokens"] = []
+    path.write_text(json.dumps(data), encoding="utf-8")
+    with pytest.raises(UserError, match="begins with the tokens"):
+        load_tokenizer(path)
