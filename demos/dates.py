@@ -29,13 +29,14 @@ def date_pairs(days: list[datetime.date], n: int, random: random.Random) -> list
     return pairs
 
 
-def make_data(seed: int = 0) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
-    """Pairs to learn from and pairs of other days to be tested on."""
+def make_data(seed: int = 0) -> dict[str, list[tuple[str, str]]]:
+    """Pairs to learn from, and pairs of other days for validation and test."""
     chance = random.Random(seed)
     first = datetime.date(1950, 1, 1)
     days = [first + datetime.timedelta(days=i) for i in range(100 * 365)]
     chance.shuffle(days)
-    return date_pairs(days[2000:], 20_000, chance), date_pairs(days[:2000], 500, chance)
+    parts = {"train": (days[2000:], 20_000), "valid": (days[1000:2000], 300), "test": (days[:1000], 500)}
+    return {name: date_pairs(part, n, chance) for name, (part, n) in parts.items()}
 
 
 def nearest(text: str, known: dict[str, str]) -> str:
@@ -60,15 +61,17 @@ def run(minutes: float, out: Path, scratch: Path) -> None:
     from glassformer.tasks.train_translate import TrainingFiles, train_translate
     from glassformer.tasks.translate import TranslateRecipe
 
-    train, test = make_data()
-    for name, pairs in (("train", train), ("valid", train[:300]), ("test", test)):
+    data = make_data()
+    train, test = data["train"], data["test"]
+    for name, pairs in data.items():
         (scratch / f"{name}.tsv").write_text("".join(f"{a}\t{b}\n" for a, b in pairs), encoding="utf-8")
     recipe = config.parse(
         TranslateRecipe,
         {
             "tokenizer": {"kind": "char"},
-            "train": {"minutes": minutes, "validations": 6, "n_translated": 100},
-            "model": {"encoder": {"n_layers": 2, "dropout": 0.05}, "decoder": {"n_layers": 2, "dropout": 0.05}},
+            "train": {"minutes": minutes, "validations": 6, "n_translated": 100, "batch_tokens": 1024},
+            "model": {side: {"n_layers": 2, "dropout": 0.05} for side in ("encoder", "decoder")}
+            | {side: {"dropout": 0.0} for side in ("source", "target")},
         },
     )
     files = TrainingFiles(open_pairs([scratch / "train.tsv"]), open_pairs([scratch / "valid.tsv"]))
@@ -84,9 +87,8 @@ def run(minutes: float, out: Path, scratch: Path) -> None:
     print(f"  exactly right: {right / len(test):.1%}   (nearest neighbour: {lookup / 100:.1%})\n")
     for (written, iso), answer in list(zip(test, answers, strict=True))[:8]:
         print(f"  {written:<34} → {answer}  {'right' if answer == iso else 'wrong, it is ' + iso}")
-    print(
-        "\nNext: train on your own pairs.\n  .venv/bin/glassformer train translate pairs.tsv --out runs/mine --minutes 15"
-    )
+    print("\nNext: train on your own pairs.")
+    print("  .venv/bin/glassformer train translate pairs.tsv --out runs/mine --minutes 15")
 
 
 if __name__ == "__main__":

@@ -19,6 +19,8 @@ from glassformer.model.settings import (
     LearnedSettings,
     NormSettings,
     PatchesSettings,
+    Positions,
+    SinusoidalSettings,
     TokensSettings,
     VectorsSettings,
 )
@@ -50,8 +52,17 @@ def test_tokens_with_types_and_a_norm_are_berts_sum() -> None:
     close(front_end(ids)[0], front_end(ids, types=torch.zeros_like(ids))[0])
 
 
+@pytest.mark.parametrize(
+    ("positions", "scaled"), [(SinusoidalSettings(), True), (LearnedSettings(), False), (None, False)]
+)
+def test_words_are_scaled_beside_waves_unless_said_otherwise(positions: Positions | None, scaled: bool) -> None:
+    assert TokensSettings(positions=positions).is_scaled == scaled
+    assert not TokensSettings(positions=positions, scale=False).is_scaled
+    assert TokensSettings(positions=positions, scale=True).is_scaled
+
+
 def test_given_positions_take_the_place_of_counted_ones() -> None:
-    front_end, ids = Tokens(tokens(), D), random_ids(2, 3)
+    front_end, ids = Tokens(tokens(scale=False), D), random_ids(2, 3)
     x, _ = front_end(ids, positions=torch.tensor([[7, 0, 2], [1, 1, 1]]))
     close(x, front_end.embedding.weight[ids] + waves(8)[torch.tensor([[7, 0, 2], [1, 1, 1]])])
 

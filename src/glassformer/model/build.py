@@ -69,8 +69,8 @@ def initialise(model: nn.Module, std: float | None = None) -> None:
 
 
 def _quieten(stack: Stack, std: float) -> None:
-    # n_layers * 2 branches add up in the stream; this keeps its size at 1 in the beginning.
-    quiet = std / math.sqrt(2 * max(1, len(stack.blocks)))
+    # All branches of all layers add up in the stream; this keeps its size in the beginning.
+    quiet = std / math.sqrt((2 if stack.d_memory is None else 3) * max(1, len(stack.blocks)))
     for name, weight in stack.named_parameters():
         if name.endswith(("attention.w_o.weight", "feed_forward.w_2.weight")):
             nn.init.normal_(weight, std=quiet)

@@ -33,7 +33,7 @@ class Tokens(nn.Module):
         super().__init__()
         self.embedding = nn.Embedding(settings.vocab_size, d_model)
         self.types = nn.Embedding(settings.n_types, d_model) if settings.n_types else None
-        self.scale = math.sqrt(d_model) if settings.scale else 1.0
+        self.scale = math.sqrt(d_model) if settings.is_scaled else 1.0
         self.positions = build_positions(settings.positions, d_model)
         self.norm = build_norm(settings.norm, d_model) if settings.norm is not None else None
         self.dropout = Dropout(settings.dropout)

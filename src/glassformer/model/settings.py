@@ -183,8 +183,9 @@ class TokensSettings(Settings):
     kind: Literal["tokens"] = "tokens"
     vocab_size: int = 8000
     positions: Positions | None = field(default_factory=SinusoidalSettings)
-    # The paper multiplies embeddings by sqrt(d_model), so that a tied table serves both ends.
-    scale: bool = False
+    # The paper multiplies embeddings by sqrt(d_model), so that a tied table serves both ends and the waves do not drown
+    # the words; None does so beside sinusoidal positions only.
+    scale: bool | None = None
     # BERT marks the first and second sentence by a type id.
     n_types: int = 0
     # BERT normalises the sum.
@@ -195,6 +196,10 @@ class TokensSettings(Settings):
         self._at_least(1, "vocab_size")
         self._at_least(0, "n_types")
         self._share("dropout")
+
+    @property
+    def is_scaled(self) -> bool:
+        return isinstance(self.positions, SinusoidalSettings) if self.scale is None else self.scale
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,6 +5,7 @@ from typing import Any
 
 import torch
 from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.metrics.chrf import CHRF
 from torch import Tensor
 
 from glassformer.data.batch import PairBatch, Rows, by_length, cut, pair_batch, plan_epoch
@@ -105,7 +106,7 @@ class TranslateJob:
 
     @torch.inference_mode()
     def validate(self) -> Validation:
-        """Perplexity on all of the validation set, BLEU by greedy search on its first sentences."""
+        """Perplexity on all of the validation set, BLEU, chrF and exact answers by greedy search on its first."""
         valid = self.valid
         lengths = [valid.source.tokens.lengths + 1, valid.target.tokens.lengths + 1]
         rows = by_length(lengths, torch.arange(len(valid)).numpy())
@@ -124,9 +125,12 @@ class TranslateJob:
         backend = TorchBackend(self.model, self.settings.batch_tokens)
         found = backend.generate([Request(ids) for ids in sources], DecodeOptions(beam=1, max_len=longest))
         guesses = [valid.target.tokenizer.decode(hypotheses[0].ids) for hypotheses in found]
-        bleu = BLEU(effective_order=False, force=True).corpus_score(guesses, [answers]).score
+        bleu = BLEU(force=True).corpus_score(guesses, [answers]).score
+        chrf = CHRF().corpus_score(guesses, [answers]).score
+        exact = 100 * sum(guess == answer for guess, answer in zip(guesses, answers, strict=True)) / n
         samples = [
             f"{valid.source.tokenizer.decode(sources[i])} → {guesses[i]}  (wanted: {answers[i]})"
             for i in range(min(3, n))
         ]
-        return Validation(bleu, {"valid_loss": loss, "bleu": bleu}, samples)
+        # BLEU alone says nothing about targets of a word or two.
+        return Validation((bleu + chrf) / 2, {"valid_loss": loss, "bleu": bleu, "chrf": chrf, "exact": exact}, samples)
