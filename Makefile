@@ -1,5 +1,5 @@
 # Two commands for a newcomer: `make demo` and `make test`. Both set everything up the first time.
-PYTHON ?= python3.11
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 READY := .venv/.ready
 

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING
 from glassformer.errors import UserError
 
 if TYPE_CHECKING:
+    from glassformer.fast.choose import Engine, Precision
     from glassformer.tasks.translator import Translator
 
 __version__ = version("glassformer")
 __all__ = ["UserError", "__version__", "load"]
 
 
-def load(model: str | Path, engine: str = "auto", precision: str = "auto") -> "Translator":
+def load(model: str | Path, engine: "Engine" = "auto", precision: "Precision" = "auto") -> "Translator":
     """A model directory, or a built-in model by name, ready to use."""
     from glassformer.api import load  # torch takes seconds to load: only those who need it wait
 

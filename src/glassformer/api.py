@@ -1,24 +1,31 @@
 """The Python face: models and engines put together."""
 
-import functools
 from pathlib import Path
+from typing import get_args
 
 from glassformer.decode.options import DecodeOptions
-from glassformer.fast.choose import choose_backend
+from glassformer.errors import require
+from glassformer.fast.choose import Engine, Precision, choose_backend
+from glassformer.fast.ctranslate2 import CTranslate2Backend
+from glassformer.model import EncoderDecoder
 from glassformer.tasks.backend import Backend
 from glassformer.tasks.built_in import find_model
 from glassformer.tasks.model_dir import load_model
 from glassformer.tasks.translator import Translator
 
 
-def load(model: str | Path, engine: str = "auto", precision: str = "auto") -> Translator:
+def load(model: str | Path, engine: Engine = "auto", precision: Precision = "auto") -> Translator:
     """A model directory, or a built-in model by name, with the fastest engine that can run it."""
+    for name, given, known in (("engine", engine, get_args(Engine)), ("precision", precision, get_args(Precision))):
+        require(given in known, f"There is no {name} {given!r}.", f"Choose {', '.join(known)}.")
     loaded = load_model(find_model(model))
+    backends: dict[bool, Backend] = {}
 
-    @functools.cache
     def choose(options: DecodeOptions) -> Backend:
-        return choose_backend(
-            loaded.model, loaded.tokenizer, options, engine, precision, source_tokenizer=loaded.source_tokenizer
-        )
+        assert isinstance(loaded.model, EncoderDecoder)
+        fast = CTranslate2Backend.supports(options)  # engines differ in what they can do, not in how it is asked for
+        if fast not in backends:
+            backends[fast] = choose_backend(loaded.model, options, engine, precision)
+        return backends[fast]
 
     return Translator(loaded, choose)

@@ -53,7 +53,7 @@ def translate(
         seed=seed,
         no_repeat=no_repeat,
     )
-    translator = glassformer.load(model, engine, "int8" if int8 else precision)
+    translator = glassformer.load(model, engine, "int8" if int8 else precision)  # type: ignore[arg-type]
     if not quiet:
         typer.echo(f"engine: {translator.engine_name(options)}", err=True)
     for chunk in _chunks(iter(text) if text else _lines()):

@@ -54,9 +54,9 @@ class EncoderDecoder(nn.Module):
         self.tie()
 
     def tie(self) -> None:
-        """Let the tables be one that the settings say are one; again after weights were put in their place."""
+        """Let the tables be one that the settings say are one, the first the owner; again after weights are put in."""
         if self.settings.tie_source_target:
-            self.source.embedding.weight = self.target.embedding.weight  # type: ignore[union-attr]
+            self.target.embedding.weight = self.source.embedding.weight  # type: ignore[union-attr, assignment]
         if self.settings.tie_output:
             self.head.w.weight = self.target.embedding.weight
 

@@ -54,16 +54,14 @@ class Translator:
             raise UserError("translate got one string.", "Give a list of texts.")
         start = tuple(self.loaded.tokenizer.encode(prefix)) if prefix else ()
         pieces = [split_long(text.strip(), LONGEST, self._n_tokens) for text in texts]
-        encode = self.loaded.source_tokenizer.encode_batch
-        flat = [piece.text for parts in pieces for piece in parts]
-        requests = [Request(ids, start) for ids in encode(flat)]
-        found = self.choose(options).generate(requests, options)
-        answers, at = [], 0
-        for parts in pieces:
-            n = len(parts)
-            answers.append(self._join(parts, requests[at : at + n], found[at : at + n], details))
-            at += n
-        return answers
+        flat = [piece.text for parts in pieces for piece in parts if piece.text]
+        requests = [Request(ids, start) for ids in self.loaded.source_tokenizer.encode_batch(flat)]
+        answered = zip(requests, self.choose(options).generate(requests, options), strict=True)
+        nothing = (Request([]), [Hypothesis([], 0.0)] * options.nbest)
+        return [
+            self._join(parts, [next(answered) if piece.text else nothing for piece in parts], details)
+            for parts in pieces
+        ]
 
     def engine_name(self, options: DecodeOptions | None = None) -> str:
         """The engine that these options would run on."""
@@ -73,17 +71,14 @@ class Translator:
         return len(self.loaded.source_tokenizer.encode(text))
 
     def _join(
-        self,
-        parts: list[Piece],
-        requests: list[Request],
-        found: list[list[Hypothesis]],
-        details: bool,
+        self, parts: list[Piece], answered: list[tuple[Request, list[Hypothesis]]], details: bool
     ) -> list[Translation]:
         """The parts of one text together: the i-th best of it is the i-th best of each part."""
         if not parts:
             return [Translation("", 0.0)]
-        n_best = min(len(hypotheses) for hypotheses in found)
-        return [self._translation(parts, requests, [h[i] for h in found], details) for i in range(n_best)]
+        requests = [request for request, _ in answered]
+        n_best = min(len(found) for _, found in answered)
+        return [self._translation(parts, requests, [found[i] for _, found in answered], details) for i in range(n_best)]
 
     def _translation(
         self, parts: list[Piece], requests: list[Request], chosen: list[Hypothesis], details: bool
