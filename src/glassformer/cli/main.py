@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from glassformer import __version__
-from glassformer.cli import check, models, sizes, train, translate
+from glassformer.cli import check, evaluate, models, sizes, train, translate
 from glassformer.errors import UserError
 
 app = typer.Typer(
@@ -18,7 +18,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for verb in (check.check, translate.translate, models.models, sizes.sizes):
+for verb in (check.check, translate.translate, evaluate.evaluate, models.models, sizes.sizes):
     app.command()(verb)
 app.add_typer(train.train, name="train")
 

@@ -116,8 +116,9 @@ class _Index:
         """The likeness of one sentence to every text, but for the length of its own vector."""
         rows = np.concatenate([self.rows[begin:end] for begin, end in lists])
         weights = np.repeat(self.squares[buckets], lists[:, 1] - lists[:, 0])
-        dots: Floats = np.bincount(rows, weights=weights, minlength=len(self.norms))
-        return dots / self.norms
+        dots = np.bincount(rows, weights=weights, minlength=len(self.norms))
+        likeness: Floats = dots / self.norms
+        return likeness
 
 
 def _norms(squares: Floats, rows: Ints, n: int) -> Floats:

@@ -1,0 +1,149 @@
+"""`glassformer evaluate MODEL DATA…`."""
+
+import dataclasses
+import itertools
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from glassformer.tasks.evaluate_translate import Measured, MemoryReport, Slice, TranslateReport
+
+NO_MEMORY = "With --memory TRAIN_DATA there is a translation memory to compare with, and slices by rare words."
+
+
+def evaluate(
+    model: Annotated[str, typer.Argument(help="A model directory, or a built-in model such as en-de.")],
+    data: Annotated[list[Path], typer.Argument(help="Test pairs: TSV, CSV, JSONL (.gz too), or two aligned files.")],
+    memory: Annotated[
+        list[Path] | None, typer.Option(help="Training pairs, for a translation memory to compare with.")
+    ] = None,
+    source: Annotated[str | None, typer.Option(help="The source field of a CSV, TSV or JSONL file.")] = None,
+    target: Annotated[str | None, typer.Option(help="The target field.")] = None,
+    beam: Annotated[int, typer.Option(help="Hypotheses kept at each step; 1 is greedy.")] = 4,
+    length_penalty: Annotated[float, typer.Option(help="Scores are divided by length to this power.")] = 1.0,
+    max_len: Annotated[int, typer.Option(help="Tokens of an answer at most.")] = 256,
+    tokenize: Annotated[
+        str, typer.Option(help="How BLEU finds words: 13a, none, intl, char, zh, ja-mecab or ko-mecab.")
+    ] = "13a",
+    limit: Annotated[int | None, typer.Option(help="Only so many pairs, evenly spread over the data.")] = None,
+    worst: Annotated[int, typer.Option(min=0, help="Show so many of the worst answers.")] = 5,
+    engine: Annotated[str, typer.Option(help="auto, ctranslate2 or torch.")] = "auto",
+    precision: Annotated[str, typer.Option(help="auto, fp32 or int8.")] = "auto",
+    as_json: Annotated[bool, typer.Option("--json", help="Answer as JSON.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Nothing on stderr.")] = False,
+) -> None:
+    """Score a translator with BLEU and chrF, beside baselines, and show where it fails.
+
+    glassformer evaluate runs/en-de test.tsv --memory train.tsv
+    """
+    import glassformer
+    from glassformer.data.pairs import open_pairs
+    from glassformer.decode.options import DecodeOptions
+    from glassformer.tasks.evaluate_translate import evaluate_translate
+
+    files = open_pairs(data, source, target)
+    # Fields have names in one file only; aligned files beside a table are read as they are.
+    fields = (source, target) if memory and len(memory) == 1 else (None, None)
+    training = open_pairs(memory, *fields) if memory else None
+    options = DecodeOptions(beam=beam, length_penalty=length_penalty, max_len=max_len)
+    translator = glassformer.load(model, engine, precision)  # type: ignore[arg-type]
+    if not quiet:
+        typer.echo(f"engine: {translator.engine_name(options)}", err=True)
+    with _Bar(quiet) as bar:
+        report = evaluate_translate(translator, files, training, options, tokenize, limit, worst, bar.show)
+    if as_json:
+        typer.echo(json.dumps({"model": model, **dataclasses.asdict(report)}, ensure_ascii=False))
+        return
+    typer.echo("\n".join(explain(model, report)))
+    if training is None and not quiet:
+        typer.echo(NO_MEMORY, err=True)
+
+
+class _Bar:
+    """Sentences translated so far, on stderr: a bar in a terminal, else a line now and then."""
+
+    def __init__(self, quiet: bool) -> None:
+        from rich.console import Console
+        from rich.progress import Progress
+
+        self.console = Console(stderr=True, quiet=quiet, highlight=False)
+        self.bar = Progress(console=self.console, transient=True, disable=not self.console.is_terminal)
+        self.task = self.bar.add_task("translating")
+        self.tenths = 0
+
+    def __enter__(self) -> "_Bar":
+        self.bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.bar.stop()
+
+    def show(self, done: int, total: int) -> None:
+        self.bar.update(self.task, completed=done, total=total)
+        if not self.console.is_terminal and 10 * done // total > self.tenths:
+            self.tenths = 10 * done // total
+            self.console.print(f"translated {done:,} of {total:,}")
+
+
+def explain(model: str, report: "TranslateReport") -> Iterator[str]:
+    """The report as a person reads it, line by line."""
+    left_out = f", {report.n_left_out:,} more left out by --limit" if report.n_left_out else ""
+    yield f"{model} on {' and '.join(report.paths)}: {_count(report.n_pairs, 'pair')}{left_out}."
+    if report.n_bad:
+        yield f"Skipped {_count(report.n_bad, 'bad line')}, the first: {report.bad_example}."
+    if report.memory is not None:
+        yield from _explain_memory(report.memory, report.n_pairs)
+    yield ""
+    yield f"{'':<22}{'BLEU':>14}{'chrF':>16}{'exact':>10}"
+    for system in report.systems:
+        yield f"{system.name:<22}{_measured(system.bleu):>14}{_measured(system.chrf):>16}{system.exact:>10.1%}"
+    own, *others = report.systems
+    for other in others:
+        if other.chrf.score >= own.chrf.score:
+            yield f"By chrF the model is no better than this baseline: {other.name}."
+    yield ""
+    yield f"± is half of the 95 % interval; beam {report.beam}, length penalty {report.length_penalty:g}."
+    yield f"BLEU {report.signatures['bleu']}"
+    yield f"chrF {report.signatures['chrf']}"
+    yield from _explain_slices(report.slices)
+    if report.worst:
+        yield ""
+        yield "Worst answers by chrF"
+    for failure in report.worst:
+        yield f"  line {failure.line}, chrF {failure.chrf:.1f}"
+        yield f"    source     {_one_line(failure.source)}"
+        yield f"    answer     {_one_line(failure.answer) or '(empty)'}"
+        yield f"    reference  {_one_line(failure.reference)}"
+
+
+def _explain_memory(memory: "MemoryReport", n: int) -> Iterator[str]:
+    skipped = f" ({_count(memory.n_bad, 'bad line')} skipped)" if memory.n_bad else ""
+    yield f"Memory {' and '.join(memory.paths)}: {_count(memory.n_pairs, 'pair')}{skipped}."
+    yield (
+        f"Of the {n:,} test sources {memory.n_known_sources:,} are in the memory letter for letter, "
+        f"{memory.n_known_pairs:,} with the same target."
+    )
+
+
+def _explain_slices(slices: "tuple[Slice, ...]") -> Iterator[str]:
+    for by, group in itertools.groupby(slices, key=lambda part: part.by):
+        yield ""
+        yield f"{'By ' + by:<36}{'n':>8}{'BLEU':>8}{'chrF':>8}{'exact':>10}"
+        for part in group:
+            yield f"  {part.name:<34}{part.n:>8,}{part.bleu:>8.1f}{part.chrf:>8.1f}{part.exact:>10.1%}"
+
+
+def _measured(found: "Measured") -> str:
+    return f"{found.score:.1f} ± {found.interval:.1f}"
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _count(n: int, what: str) -> str:
+    return f"{n:,} {what}{'' if n == 1 else 's'}"
