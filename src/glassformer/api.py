@@ -21,11 +21,16 @@ def load(model: str | Path, engine: Engine = "auto", precision: Precision = "aut
     loaded = load_model(find_model(model))
     backends: dict[bool, Backend] = {}
 
-    def choose(options: DecodeOptions) -> Backend:
+    def choose(options: DecodeOptions, with_phrases: bool) -> Backend:
         assert isinstance(loaded.model, EncoderDecoder)
-        fast = CTranslate2Backend.supports(options)  # engines differ in what they can do, not in how it is asked for
+        require(
+            not with_phrases or engine != "ctranslate2",
+            "CTranslate2 cannot make sure that phrases are contained.",
+            "Set the engine to torch, or to auto.",
+        )
+        fast = CTranslate2Backend.supports(options) and not with_phrases
         if fast not in backends:
-            backends[fast] = choose_backend(loaded.model, options, engine, precision)
+            backends[fast] = choose_backend(loaded.model, options, "torch" if with_phrases else engine, precision)
         return backends[fast]
 
     return Translator(loaded, choose)

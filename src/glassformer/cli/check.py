@@ -20,7 +20,12 @@ def check(
     """Say what the data is, name bad lines by number, and plan a training."""
     from glassformer.data.check import check_pairs, explain
     from glassformer.data.pairs import open_pairs
+    from glassformer.tasks.plan import plan_translation
 
     files = open_pairs(data, source, target)
     found = check_pairs(files, open_pairs(valid, source, target) if valid else None)
-    typer.echo(json.dumps(dataclasses.asdict(found), ensure_ascii=False) if as_json else explain(found))
+    plan = plan_translation(found)
+    if as_json:
+        typer.echo(json.dumps({**dataclasses.asdict(found), "plan": dataclasses.asdict(plan)}, ensure_ascii=False))
+    else:
+        typer.echo(f"{explain(found)}\n{plan}")

@@ -30,7 +30,7 @@ def evaluate(
         str, typer.Option(help="How BLEU finds words: 13a, none, intl, char, zh, ja-mecab or ko-mecab.")
     ] = "13a",
     limit: Annotated[int | None, typer.Option(help="Only so many pairs, evenly spread over the data.")] = None,
-    worst: Annotated[int, typer.Option(min=0, help="Show so many of the worst answers.")] = 5,
+    worst: Annotated[int, typer.Option(help="Show so many of the worst answers.")] = 5,
     engine: Annotated[str, typer.Option(help="auto, ctranslate2 or torch.")] = "auto",
     precision: Annotated[str, typer.Option(help="auto, fp32 or int8.")] = "auto",
     as_json: Annotated[bool, typer.Option("--json", help="Answer as JSON.")] = False,

@@ -30,6 +30,7 @@ def translate(
     seed: Annotated[int | None, typer.Option(help="Draw the same again.")] = None,
     no_repeat: Annotated[int, typer.Option(help="No n-gram of this length twice; 0 allows all.")] = 0,
     prefix: Annotated[str, typer.Option(help="What each answer must start with.")] = "",
+    phrase: Annotated[list[str] | None, typer.Option(help="What each answer must contain; may be repeated.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line: scores, tokens, alignment.")] = False,
     engine: Annotated[str, typer.Option(help="auto, ctranslate2 or torch.")] = "auto",
     precision: Annotated[str, typer.Option(help="auto, fp32 or int8.")] = "auto",
@@ -55,9 +56,11 @@ def translate(
     )
     translator = glassformer.load(model, engine, "int8" if int8 else precision)  # type: ignore[arg-type]
     if not quiet:
-        typer.echo(f"engine: {translator.engine_name(options)}", err=True)
+        typer.echo(f"engine: {translator.engine_name(options, bool(phrase))}", err=True)
     for chunk in _chunks(iter(text) if text else _lines()):
-        for given, found in zip(chunk, translator.translate_all(chunk, options, prefix, as_json), strict=True):
+        for given, found in zip(
+            chunk, translator.translate_all(chunk, options, prefix, phrase or [], as_json), strict=True
+        ):
             typer.echo(_as_json(given, found) if as_json else "\n".join(_as_line(t) for t in found))
 
 

@@ -11,6 +11,7 @@ from glassformer.data.batch import by_length, cut, pad
 from glassformer.data.tokenizer import END, START
 from glassformer.decode.beam import beam_search
 from glassformer.decode.options import DecodeOptions, Hypothesis
+from glassformer.decode.phrases import Phrase, phrase_search
 from glassformer.decode.sample import sample_search
 from glassformer.errors import require
 from glassformer.model import EncoderDecoder, Memory
@@ -19,10 +20,11 @@ from glassformer.model.positions import LearnedPositions
 
 @dataclass(frozen=True)
 class Request:
-    """A source to answer, and what the answer must start with, as ids without start and end."""
+    """A source to answer, what the answer must start with and contain, as ids without start and end."""
 
     source: list[int]
     prefix: tuple[int, ...] = ()
+    phrases: tuple[Phrase, ...] = ()
 
 
 class Backend(Protocol):
@@ -69,7 +71,7 @@ class TorchBackend:
         lengths = [np.array([len(r.prefix) for r in requests]), np.array([len(r.source) + 1 for r in requests])]
         order = by_length(lengths, np.arange(len(requests)))
         for rows in cut(order, lengths[1][order], self.batch_tokens):
-            for part in _same_prefix_length(rows.tolist(), requests):
+            for part in _that_go_together(rows.tolist(), requests):
                 for row, found in zip(part, self._generate([requests[i] for i in part], part, options), strict=True):
                     answers[row] = found
         return answers
@@ -86,6 +88,9 @@ class TorchBackend:
             first = int(torch.randint(2**31, ())) if options.seed is None else options.seed
             seeds = [first + 7919 * row + j for row in rows for j in range(options.nbest)]
             found = sample_search(steps, prefix, options, END, seeds)
+        elif batch[0].phrases:
+            steps = DecoderSteps(self.model, memory, options.beam, capacity + sum(map(len, batch[0].phrases)))
+            found = [phrase_search(steps, prefix, batch[0].phrases, options, END)]
         else:
             found = beam_search(DecoderSteps(self.model, memory, options.beam, capacity), prefix, options, END)
         return [
@@ -108,8 +113,10 @@ def fit_options(model: EncoderDecoder, n_prefix: int, options: DecodeOptions) ->
     return replace(options, max_len=min(options.max_len, room))
 
 
-def _same_prefix_length(rows: list[int], requests: list[Request]) -> list[list[int]]:
-    groups: dict[int, list[int]] = {}
+def _that_go_together(rows: list[int], requests: list[Request]) -> list[list[int]]:
+    """Rows whose answers start with as many tokens; one that must contain phrases goes alone."""
+    groups: dict[tuple[int, int], list[int]] = {}
     for row in rows:
-        groups.setdefault(len(requests[row].prefix), []).append(row)
+        request = requests[row]
+        groups.setdefault((len(request.prefix), row if request.phrases else -1), []).append(row)
     return list(groups.values())

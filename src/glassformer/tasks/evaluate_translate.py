@@ -94,6 +94,13 @@ class TranslateReport:
     worst: tuple[Failure, ...]
 
 
+class _Chrf(CHRF):  # type: ignore[misc]
+    """chrF as it is, but always a plain float: sacrebleu stumbles over float32 beside a resample that scores 0."""
+
+    def _compute_f_score(self, statistics: list[int]) -> float:
+        return float(super()._compute_f_score(statistics))
+
+
 class Scorer:
     """The metrics of one report; the signatures are known once something is scored."""
 
@@ -109,7 +116,7 @@ class Scorer:
         except RuntimeError:
             hint = f"Install them: pip install 'sacrebleu[{tokenize.split('-')[0]}]'."
             raise UserError(f"--tokenize {tokenize} needs packages that are not installed.", hint) from None
-        self.chrf = CHRF()
+        self.chrf = _Chrf()
 
     def system(self, name: str, answers: Sequence[str], references: Sequence[str]) -> System:
         bleu, chrf = (_measure(metric, answers, references) for metric in (self.bleu, self.chrf))
@@ -138,6 +145,7 @@ def evaluate_translate(
 ) -> TranslateReport:
     """Translate all sources (or `limit` of them, evenly spread) and compare with the references."""
     options = options or DecodeOptions()
+    require(n_worst >= 0, f"The number of worst answers is {n_worst}.", "It must be 0 or more.")
     scorer = Scorer(tokenize)
     usable, bad = _read(files)
     pairs = _spread(usable, limit)

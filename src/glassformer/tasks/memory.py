@@ -21,7 +21,7 @@ Floats = NDArray[np.float64]
 ORDER = 4  # characters of an n-gram: 5 finds no better sentences, 3 finds worse ones
 BUCKETS = 2**22  # n-grams are known by a hash; so many keep two from meeting by chance, in 32 MB
 CHUNK = 2**21  # characters of training text compared at a time
-_PAD = " " * (ORDER // 2)  # so that even one character has an n-gram, and words differ at the ends of a sentence
+_PAD = " " * (ORDER - 1)  # so that even single characters are compared, above all the first and the last
 _DIGITS = 9  # of a likeness that count: the rest depends on the order of summing
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 

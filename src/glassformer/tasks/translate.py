@@ -94,13 +94,15 @@ class TranslateJob:
         return batch.n_tokens
 
     def loss(self, batch: PairBatch) -> Tensor:
-        return self._loss(batch, self.settings.label_smoothing)
+        return self.loss_of(self.model, batch, self.settings.label_smoothing)
 
-    def _loss(self, batch: PairBatch, smoothing: float) -> Tensor:
-        states = self.model.decode(batch.target_in, self.model.encode(batch.source, batch.source_keep))
+    @staticmethod
+    def loss_of(model: EncoderDecoder, batch: PairBatch, smoothing: float) -> Tensor:
+        """Summed over the real target tokens; padding costs neither scores nor gradients."""
+        states = model.decode(batch.target_in, model.encode(batch.source, batch.source_keep))
         answers = batch.target_out.flatten()
         real = (answers != PAD).nonzero()[:, 0]
-        head = self.model.head
+        head = model.head
         rows = head.prepare(states.flatten(0, 1)[real])
         return cross_entropy(rows, head.w.weight, head.w.bias, answers[real], smoothing)
 
@@ -113,7 +115,7 @@ class TranslateJob:
         total, n_tokens = 0.0, 0
         for part in cut(rows, lengths[1][rows], self.settings.batch_tokens):
             batch = pair_batch(valid.source.tokens, valid.target.tokens, part).to(self.device)
-            total += float(self._loss(batch, 0.0))
+            total += float(self.loss_of(self.model, batch, 0.0))
             n_tokens += batch.n_tokens
         loss = total / n_tokens
         n = min(self.settings.n_translated, len(valid))

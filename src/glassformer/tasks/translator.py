@@ -30,8 +30,8 @@ class Translation:
 class Translator:
     """Holds a loaded model and the engine that runs it."""
 
-    def __init__(self, loaded: LoadedModel, choose: Callable[[DecodeOptions], Backend]) -> None:
-        """`choose` gives the engine for some options, since not every engine can do everything."""
+    def __init__(self, loaded: LoadedModel, choose: Callable[[DecodeOptions, bool], Backend]) -> None:
+        """`choose` gives the engine for some options, with or without phrases: not every engine can do everything."""
         require(
             loaded.task == "translate" and isinstance(loaded.model, EncoderDecoder),
             f"{loaded.path} is a model for {loaded.task}, not for translation.",
@@ -46,26 +46,35 @@ class Translator:
         return [best[0].text for best in self.translate_all(texts, DecodeOptions(**options))]  # type: ignore[arg-type]
 
     def translate_all(
-        self, texts: Sequence[str], options: DecodeOptions | None = None, prefix: str = "", details: bool = False
+        self,
+        texts: Sequence[str],
+        options: DecodeOptions | None = None,
+        prefix: str = "",
+        phrases: Sequence[str] = (),
+        details: bool = False,
     ) -> list[list[Translation]]:
-        """The `nbest` translations of each text with scores; `details` adds tokens and alignment."""
+        """The `nbest` translations of each text with scores; `details` adds tokens and alignment.
+
+        Each translation starts with `prefix` and contains all `phrases`, word for word.
+        """
         options = options or DecodeOptions()
         if isinstance(texts, str):
             raise UserError("translate got one string.", "Give a list of texts.")
         start = tuple(self.loaded.tokenizer.encode(prefix)) if prefix else ()
         pieces = [split_long(text.strip(), LONGEST, self._n_tokens) for text in texts]
         flat = [piece.text for parts in pieces for piece in parts if piece.text]
-        requests = [Request(ids, start) for ids in self.loaded.source_tokenizer.encode_batch(flat)]
-        answered = zip(requests, self.choose(options).generate(requests, options), strict=True)
+        contained = tuple(tuple(ids) for ids in self.loaded.tokenizer.encode_batch(list(phrases)))
+        requests = [Request(ids, start, contained) for ids in self.loaded.source_tokenizer.encode_batch(flat)]
+        answered = zip(requests, self.choose(options, bool(contained)).generate(requests, options), strict=True)
         nothing = (Request([]), [Hypothesis([], 0.0)] * options.nbest)
         return [
             self._join(parts, [next(answered) if piece.text else nothing for piece in parts], details)
             for parts in pieces
         ]
 
-    def engine_name(self, options: DecodeOptions | None = None) -> str:
+    def engine_name(self, options: DecodeOptions, with_phrases: bool = False) -> str:
         """The engine that these options would run on."""
-        return self.choose(options or DecodeOptions()).name
+        return self.choose(options, with_phrases).name
 
     def _n_tokens(self, text: str) -> int:
         return len(self.loaded.source_tokenizer.encode(text))

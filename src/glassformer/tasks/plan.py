@@ -1,0 +1,116 @@
+"""What a training would be: vocabulary, size, steps, memory and minutes, measured on this machine."""
+
+import sys
+import time
+from dataclasses import dataclass
+
+import torch
+
+from glassformer import config
+from glassformer.data.batch import PairBatch
+from glassformer.data.check import PairReport
+from glassformer.data.tokenizer import automatic_size
+from glassformer.model import EncoderDecoder, build, count_parameters
+from glassformer.model.settings import EncoderDecoderSettings
+from glassformer.sizes import load_size_data
+from glassformer.tasks.translate import TranslateJob, TranslateRecipe, automatic_translate_size
+from glassformer.train.machine import keep_memory
+from glassformer.train.optim import build_optimizer
+
+# Tokens that a training reads by default; less data is read more often, but not more than so many times.
+TOKENS, MOST_EPOCHS, LEAST_STEPS = 25_000_000, 60, 1500
+CHARACTERS_A_TOKEN = 4.0  # of byte-pair encoding on European text; a plan needs no more
+
+
+@dataclass(frozen=True)
+class Plan:
+    vocab_size: int
+    size: str
+    n_parameters: int
+    steps: int
+    epochs: float
+    megabytes: int
+    minutes: float
+    tokens_per_second: float
+
+    def __str__(self) -> str:
+        return (
+            f"Plan: vocabulary {self.vocab_size:,}, size {self.size} ({self.n_parameters:,} parameters), "
+            f"{self.steps:,} steps ({self.epochs:.1f} epochs), about {self.megabytes:,} MB of memory; "
+            f"{self.tokens_per_second:,.0f} tokens/s measured here, so about {_time(self.minutes)}. "
+            "With --minutes M training is fitted to M minutes."
+        )
+
+
+def automatic_steps(tokens_an_epoch: float, batches_an_epoch: float) -> int:
+    """As many steps as the data is worth."""
+    epochs = min(MOST_EPOCHS, max(1.0, TOKENS / tokens_an_epoch))
+    return max(LEAST_STEPS, round(epochs * batches_an_epoch))
+
+
+def plan_translation(found: PairReport, recipe: TranslateRecipe | None = None) -> Plan:
+    """Train a model of the proposed size for a few steps on made-up sentences of the data's lengths, and reckon."""
+    recipe = recipe or TranslateRecipe()
+    characters = found.source.characters.total + found.target.characters.total
+    vocab_size = recipe.tokenizer.size or automatic_size(characters)
+    size = automatic_translate_size(found.n_pairs) if recipe.size == "auto" else recipe.size
+    tables = {side: {"vocab_size": vocab_size} for side in ("source", "target")}
+    data = config.merge(config.merge(load_size_data(f"translate-{size}"), recipe.model), tables)
+    settings: EncoderDecoderSettings = config.parse(EncoderDecoderSettings, data, f"The size {size}")
+    lengths = [2 + round(side.characters.mean / CHARACTERS_A_TOKEN) for side in (found.source, found.target)]
+    batch_tokens = recipe.train.batch_tokens
+    seconds, n_parameters = _seconds_a_step(settings, lengths[0], lengths[1], batch_tokens, recipe)
+    tokens_a_step = batch_tokens * lengths[1] / max(lengths)
+    tokens_an_epoch = found.n_pairs * lengths[1]
+    batches = tokens_an_epoch / tokens_a_step
+    steps = automatic_steps(tokens_an_epoch, batches)
+    return Plan(
+        vocab_size=vocab_size,
+        size=size,
+        n_parameters=n_parameters,
+        steps=steps,
+        epochs=steps / batches,
+        megabytes=_peak_megabytes(),
+        minutes=steps * seconds * 1.1 / 60,  # a tenth for validation
+        tokens_per_second=tokens_a_step / seconds,
+    )
+
+
+def _seconds_a_step(
+    settings: EncoderDecoderSettings, n_source: int, n_target: int, batch_tokens: int, recipe: TranslateRecipe
+) -> tuple[float, int]:
+    keep_memory()
+    model = build(settings)
+    assert isinstance(model, EncoderDecoder)
+    model.train()
+    optimizer = build_optimizer(model, recipe.train)
+    rows = max(1, batch_tokens // max(n_source, n_target))
+
+    def words(n: int) -> torch.Tensor:
+        return torch.randint(3, settings.target.vocab_size, (rows, n))
+
+    target = words(n_target)
+    batch = PairBatch(words(n_source), None, target, target, target.numel())
+    times = []
+    for _ in range(4):
+        began = time.monotonic()
+        loss = TranslateJob.loss_of(model, batch, recipe.train.label_smoothing) / batch.n_tokens
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        times.append(time.monotonic() - began)
+    return sorted(times[1:])[1], count_parameters(model)
+
+
+def _peak_megabytes() -> int:
+    """The most memory that this process, which just trained a little, ever had."""
+    if sys.platform == "win32":
+        return 0
+    import resource
+
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return round(peak / (1 << 20 if sys.platform == "darwin" else 1 << 10))
+
+
+def _time(minutes: float) -> str:
+    return f"{minutes:.0f} minutes" if minutes < 120 else f"{minutes / 60:.1f} hours"
