@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from glassformer.tasks.evaluate_translate import Measured, MemoryReport, Slice, TranslateReport
+    from glassformer.tasks.evaluate_translate import MemoryReport, TranslateReport
+    from glassformer.tasks.scores import Measured, Slice
 
 NO_MEMORY = "With --memory TRAIN_DATA there is a translation memory to compare with, and slices by rare words."
 

@@ -1,59 +1,24 @@
 """How good a translator is: BLEU, chrF and exact answers beside honest baselines, and where it fails.
 
-Scores, signatures and bootstrap intervals are sacrebleu's own. Deliberately not here: how a person sees them.
+Deliberately not here: the scores themselves (`scores`), and how a person sees them.
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-
-from sacrebleu.metrics.base import Metric
-from sacrebleu.metrics.bleu import BLEU
-from sacrebleu.metrics.chrf import CHRF
 
 from glassformer.data.pairs import BadLine, Pair, PairFiles, read_pairs
 from glassformer.decode.options import DecodeOptions
-from glassformer.errors import UserError, require
+from glassformer.errors import require
 from glassformer.tasks.memory import Recalled, recall, words_of
+from glassformer.tasks.scores import Scorer, Slice, System
 from glassformer.tasks.translator import Translator
 
-# Those of sacrebleu that fetch nothing from the network.
-TOKENIZERS = ("13a", "none", "intl", "char", "zh", "ja-mecab", "ko-mecab")
-N_BOOTSTRAP = 1000
 CHUNK = 256  # sentences translated between two reports of progress
 LENGTHS = (5, 10, 20, 40)  # words; the upper ends of the slices
 RARE = 5  # a word seen fewer times in training is rare
 RARE_SHARE = 0.2
 SPACELESS = 15  # characters of a word on average: above that the script has no spaces, and characters are counted
-
-
-@dataclass(frozen=True)
-class Measured:
-    """A score with the mean and half the width of its 95 % interval under resampling of the sentences."""
-
-    score: float
-    mean: float
-    interval: float
-
-
-@dataclass(frozen=True)
-class System:
-    name: str
-    bleu: Measured
-    chrf: Measured
-    exact: float  # share of the answers that are the reference, letter for letter
-
-
-@dataclass(frozen=True)
-class Slice:
-    """The model's scores on a part of the data; the slices with the same `by` are all of it."""
-
-    by: str
-    name: str
-    n: int
-    bleu: float
-    chrf: float
-    exact: float
 
 
 @dataclass(frozen=True)
@@ -92,45 +57,6 @@ class TranslateReport:
     memory: MemoryReport | None
     slices: tuple[Slice, ...]
     worst: tuple[Failure, ...]
-
-
-class _Chrf(CHRF):  # type: ignore[misc]
-    """chrF as it is, but always a plain float: sacrebleu stumbles over float32 beside a resample that scores 0."""
-
-    def _compute_f_score(self, statistics: list[int]) -> float:
-        return float(super()._compute_f_score(statistics))
-
-
-class Scorer:
-    """The metrics of one report; the signatures are known once something is scored."""
-
-    def __init__(self, tokenize: str = "13a") -> None:
-        require(
-            tokenize in TOKENIZERS,
-            f"There is no way to tokenize called {tokenize!r}.",
-            f"Choose one of {', '.join(TOKENIZERS)}.",
-        )
-        try:
-            # force: whoever asks for `none` knows that the text is tokenized, and needs no warning.
-            self.bleu = BLEU(tokenize=tokenize, force=True)
-        except RuntimeError:
-            hint = f"Install them: pip install 'sacrebleu[{tokenize.split('-')[0]}]'."
-            raise UserError(f"--tokenize {tokenize} needs packages that are not installed.", hint) from None
-        self.chrf = _Chrf()
-
-    def system(self, name: str, answers: Sequence[str], references: Sequence[str]) -> System:
-        bleu, chrf = (_measure(metric, answers, references) for metric in (self.bleu, self.chrf))
-        return System(name, bleu, chrf, _exact(answers, references))
-
-    def slice(self, by: str, name: str, answers: Sequence[str], references: Sequence[str]) -> Slice:
-        bleu, chrf = (metric.corpus_score(answers, [references]).score for metric in (self.bleu, self.chrf))
-        return Slice(by, name, len(answers), bleu, chrf, _exact(answers, references))
-
-    def sentence(self, answer: str, reference: str) -> float:
-        return float(self.chrf.sentence_score(answer, [reference]).score)
-
-    def signatures(self) -> dict[str, str]:
-        return {"bleu": str(self.bleu.get_signature()), "chrf": str(self.chrf.get_signature())}
 
 
 def evaluate_translate(
@@ -200,16 +126,6 @@ def find_worst(scorer: Scorer, pairs: list[Pair], answers: list[str], n: int) ->
         if answer != pair.target
     ]
     return tuple(sorted(failures, key=lambda failure: failure.chrf)[:n])
-
-
-def _measure(metric: Metric, answers: Sequence[str], references: Sequence[str]) -> Measured:
-    # sacrebleu has no public name for the numbers that it prints as "μ = … ± …".
-    found = metric.corpus_score(answers, [references], n_bootstrap=N_BOOTSTRAP)
-    return Measured(float(found.score), float(found._mean), float(found._ci))
-
-
-def _exact(answers: Sequence[str], references: Sequence[str]) -> float:
-    return sum(a == b for a, b in zip(answers, references, strict=True)) / len(answers)
 
 
 def _read(files: PairFiles) -> tuple[list[Pair], list[BadLine]]:
