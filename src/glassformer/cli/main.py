@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from glassformer import __version__
-from glassformer.cli import check, evaluate, models, sizes, train, translate
+from glassformer.cli import check, evaluate, export, models, sizes, train, translate
 from glassformer.errors import UserError
 
 app = typer.Typer(
@@ -18,7 +18,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for verb in (check.check, translate.translate, evaluate.evaluate, models.models, sizes.sizes):
+for verb in (check.check, translate.translate, evaluate.evaluate, export.export, models.models, sizes.sizes):
     app.command()(verb)
 app.add_typer(train.train, name="train")
 
@@ -69,3 +69,7 @@ def _fail(message: str, hint: str, as_json: bool) -> None:
 def _help_hint(error: Exception) -> str:
     context = getattr(error, "ctx", None)
     return f"See `{context.command_path} --help`." if context is not None else ""
+
+
+if __name__ == "__main__":
+    run()

@@ -20,6 +20,9 @@ def translate(
     size: Annotated[str, typer.Option(help="tiny, small, base, big, or auto.")] = "auto",
     minutes: Annotated[float | None, typer.Option(help="Plan the training so that it ends in time.")] = None,
     steps: Annotated[int | None, typer.Option(help="Train for so many steps.")] = None,
+    start: Annotated[
+        str | None, typer.Option("--from", help="A trained model to start from; new words are added.")
+    ] = None,
     tokenizer: Annotated[str | None, typer.Option(help="bpe, word, char, or a tokenizer.json.")] = None,
     vocab: Annotated[int | None, typer.Option(help="Tokens of the vocabulary; automatic if left out.")] = None,
     recipe: Annotated[Path | None, typer.Option(help="A recipe file (TOML).")] = None,
@@ -40,6 +43,7 @@ def translate(
     files = TrainingFiles(open_pairs(data, source, target), open_pairs(valid, source, target) if valid else None)
     flags = {
         "size": size if size != "auto" else None,
+        "start": start,
         "train.minutes": minutes,
         "train.steps": steps,
         "tokenizer.kind": tokenizer,

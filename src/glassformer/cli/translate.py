@@ -42,7 +42,7 @@ def translate(
     from glassformer.decode.options import DecodeOptions
 
     options = DecodeOptions(
-        beam=max(beam, nbest) if not sample else beam,
+        beam=max(beam, nbest) if beam > 0 else beam,  # as many answers need as wide a beam
         nbest=nbest,
         length_penalty=length_penalty,
         max_len=max_len,

@@ -47,6 +47,14 @@ class Tokenizer:
         """Each id as a person would read it; bytes that are no whole character show as they can."""
         return [SPECIALS[i] if i <= END else self.core.decoder.decode([self.core.id_to_token(i)]) for i in ids]
 
+    def piece(self, i: int) -> str:
+        """A token as the vocabulary writes it, byte by byte."""
+        return str(self.core.id_to_token(i))
+
+    def spell(self, piece: str) -> list[int]:
+        """A piece of another vocabulary in the tokens of this one."""
+        return [token.id for token in self.core.model.tokenize(piece)]
+
     def to_json(self) -> str:
         return str(self.core.to_str(pretty=False))
 
@@ -116,16 +124,14 @@ def extend_tokenizer(tokenizer: Tokenizer, texts: Iterable[str], n_new: int) -> 
     for text in texts:
         for piece in _pieces(core, text):
             counts[piece] += 1
-    costly = {piece: n * (_n_tokens(core, piece) - 1) for piece, n in counts.items() if n > 1 and piece not in vocab}
+    costly = {
+        piece: n * (len(tokenizer.spell(piece)) - 1) for piece, n in counts.items() if n > 1 and piece not in vocab
+    }
     best = sorted(((gain, piece) for piece, gain in costly.items() if gain > 1), key=lambda item: (-item[0], item[1]))
     for _, piece in best[:n_new]:
         vocab[piece] = len(vocab)
     data["model"]["ignore_merges"] = True  # a piece that is in the vocabulary is taken whole
     return Tokenizer(Core.from_str(json.dumps(data)))
-
-
-def _n_tokens(core: Core, piece: str) -> int:
-    return len(core.model.tokenize(piece))
 
 
 def _untrained(kind: TokenizerKind) -> Core:

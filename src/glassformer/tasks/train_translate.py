@@ -22,9 +22,17 @@ from glassformer.errors import require
 from glassformer.model import EncoderDecoder, build, choose_device, count_parameters
 from glassformer.model.settings import EncoderDecoderSettings, ModelSettings
 from glassformer.sizes import load_size_data
-from glassformer.tasks.model_dir import save_model
+from glassformer.tasks.built_in import find_model
+from glassformer.tasks.grow import extend_tokenizers, grow_vocabulary
+from glassformer.tasks.model_dir import load_model, save_model
 from glassformer.tasks.prepare import Pairs, Tokenizers, encode_pairs, load_pairs, make_tokenizers, usable_pairs
-from glassformer.tasks.translate import PairData, TranslateJob, TranslateRecipe, automatic_translate_size
+from glassformer.tasks.translate import (
+    PairData,
+    TokenizerSettings,
+    TranslateJob,
+    TranslateRecipe,
+    automatic_translate_size,
+)
 from glassformer.train.finish import choose_weights, draw_losses
 from glassformer.train.loop import Trainer, Validation
 from glassformer.train.machine import keep_memory
@@ -54,12 +62,9 @@ def train_translate(
     recipe = _resolve(recipe, found)
     identity = _identity(files, recipe)
     data = _prepare(files, recipe, out, identity, report)
-    torch.manual_seed(recipe.train.seed)
-    model = build(_model_settings(recipe, data.tokenizers)).to(choose_device(device))
-    assert isinstance(model, EncoderDecoder)
-    report.say(
-        f"Model: {recipe.size}, {count_parameters(model):,} parameters, {len(data.train):,} pairs to learn from."
-    )
+    model = _model(recipe, data.tokenizers).to(choose_device(device))
+    kind = recipe.size if recipe.start is None else f"as {recipe.start}"
+    report.say(f"Model: {kind}, {count_parameters(model):,} parameters, {len(data.train):,} pairs to learn from.")
     trainer = Trainer(TranslateJob(model, data.train, data.valid, recipe.train), recipe.train, out, identity, report)
     if resume:
         going = trainer.resume()
@@ -98,6 +103,14 @@ def _check_folder(out: Path, resume: bool) -> None:
 
 
 def _resolve(recipe: TranslateRecipe, found: PairReport) -> TranslateRecipe:
+    if recipe.start is not None:
+        given = recipe.size != "auto" or recipe.model or recipe.tokenizer != TokenizerSettings()
+        require(
+            not given,
+            f"Training starts from {recipe.start}, whose size, shape and vocabulary are given.",
+            "Leave out the size, model and tokenizer settings.",
+        )
+        return recipe
     size = automatic_translate_size(found.n_pairs) if recipe.size == "auto" else recipe.size
     return replace(recipe, size=size)
 
@@ -118,7 +131,10 @@ def _prepare(files: TrainingFiles, recipe: TranslateRecipe, out: Path, identity:
         tokenizers = Tokenizers(load_tokenizer(own) if own.exists() else target, target)
         return Prepared(load_pairs(folder / "train", tokenizers), load_pairs(folder / "valid", tokenizers), tokenizers)
     train, valid = _divide(files)
-    tokenizers = make_tokenizers(train, recipe.tokenizer)
+    if recipe.start is not None:
+        tokenizers = extend_tokenizers(_start(recipe).tokenizers, train)
+    else:
+        tokenizers = make_tokenizers(train, recipe.tokenizer)
     write_text(out / "tokenizer.json", tokenizers.target.to_json())
     if not tokenizers.joint:
         write_text(out / "source_tokenizer.json", tokenizers.source.to_json())
@@ -136,6 +152,37 @@ def _divide(files: TrainingFiles) -> tuple[Pairs, Pairs]:
         return usable_pairs(files.train), usable_pairs(files.valid)
     held = hold_out(files.train)
     return lambda: (item for item in held.train() if isinstance(item, Pair)), held.valid
+
+
+@dataclass(frozen=True)
+class Start:
+    """A trained model that another training starts from."""
+
+    model: EncoderDecoder
+    tokenizers: Tokenizers
+
+
+def _start(recipe: TranslateRecipe) -> Start:
+    assert recipe.start is not None
+    loaded = load_model(find_model(recipe.start))
+    require(
+        isinstance(loaded.model, EncoderDecoder) and loaded.task == "translate",
+        f"{recipe.start} is a model for {loaded.task}: a translator cannot start from it.",
+        "Start from a model made by `glassformer train translate`.",
+    )
+    assert isinstance(loaded.model, EncoderDecoder)
+    return Start(loaded.model, Tokenizers(loaded.source_tokenizer, loaded.tokenizer))
+
+
+def _model(recipe: TranslateRecipe, tokenizers: Tokenizers) -> EncoderDecoder:
+    """A new model, or the one to start from, with rows for the words that are new to it."""
+    torch.manual_seed(recipe.train.seed)
+    if recipe.start is not None:
+        start = _start(recipe)
+        return grow_vocabulary(start.model, start.tokenizers, tokenizers)
+    model = build(_model_settings(recipe, tokenizers))
+    assert isinstance(model, EncoderDecoder)
+    return model
 
 
 def _model_settings(recipe: TranslateRecipe, tokenizers: Tokenizers) -> ModelSettings:

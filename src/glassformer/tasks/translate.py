@@ -41,6 +41,8 @@ class TranslateRecipe(Settings):
     model: dict[str, Any] = field(default_factory=dict)
     tokenizer: TokenizerSettings = field(default_factory=TokenizerSettings)
     train: TrainSettings = field(default_factory=TrainSettings)
+    # A trained model to start from: its shape and vocabulary are taken, and new words are added.
+    start: str | None = None
     # Pairs with more tokens than this on a side are left out of training.
     max_tokens: int = 250
 
