@@ -26,7 +26,8 @@ def writing(path: Path) -> Iterator[BinaryIO]:
             f"{path} could not be written: {error.strerror or error}.", "Free some space or choose another folder."
         ) from error
     finally:
-        temporary.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # what went wrong before matters more
+            temporary.unlink(missing_ok=True)
 
 
 def write_text(path: Path, text: str) -> None:

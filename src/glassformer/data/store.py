@@ -1,6 +1,7 @@
 """Token sequences on disk, memory-mapped: a corpus may be larger than memory.
 
-A store is two files: NAME.ids holds all ids one after the other, NAME.ends where each sequence ends.
+A store is two files: NAME.ids holds all ids one after the other; NAME.ends the bytes of an id, the number of sequences,
+and where each of them ends. So each file's size can be checked to the byte.
 """
 
 import copy
@@ -24,12 +25,20 @@ class TokenStore:
             f"The token store {path} is not complete.",
             "Delete its folder and train again.",
         )
-        self.ends: NDArray[np.int64] = np.fromfile(ends, dtype="<i8")
-        n_ids = int(self.ends[-1]) if len(self.ends) else 0
-        width = ids.stat().st_size // n_ids if n_ids else 2
-        require(width in (2, 4), f"The token store {path} is damaged.", "Delete its folder and train again.")
-        self.ids = np.memmap(ids, dtype=f"<u{width}", mode="r") if n_ids else np.empty(0, dtype="<u2")
+        numbers: NDArray[np.int64] = np.fromfile(ends, dtype="<i8")
+        width, n_sequences = numbers[:2].tolist() if len(numbers) >= 2 else (0, 0)
+        self.ends = numbers[2:]
         self.lengths: NDArray[np.int64] = np.diff(self.ends, prepend=0)
+        n_ids = int(self.ends[-1]) if len(self.ends) else 0
+        require(
+            width in (2, 4)
+            and ends.stat().st_size == 8 * (2 + n_sequences)
+            and ids.stat().st_size == width * n_ids
+            and bool((self.lengths >= 0).all()),
+            f"The token store {path} is damaged.",
+            "Delete its folder and train again.",
+        )
+        self.ids = np.memmap(ids, dtype=f"<u{width}", mode="r") if n_ids else np.empty(0, dtype="<u2")
 
     def every(self, step: int, begin: int) -> "TokenStore":
         """A view of sequences begin, begin + step, …: pairs are stored one side after the other."""
@@ -50,16 +59,16 @@ class TokenStore:
 
 def write_store(path: Path, sequences: Iterable[list[int]], vocab_size: int) -> TokenStore:
     """Write sequences as they come; nothing but the ends is held in memory."""
-    dtype = "<u2" if vocab_size <= 2**16 else "<u4"
+    width = 2 if vocab_size <= 2**16 else 4
     ends: list[int] = []
     end = 0
     with writing(_ids_file(path)) as file:
         for ids in sequences:
-            file.write(np.asarray(ids, dtype=dtype).tobytes())
+            file.write(np.asarray(ids, dtype=f"<u{width}").tobytes())
             end += len(ids)
             ends.append(end)
     with writing(_ends_file(path)) as file:
-        file.write(np.asarray(ends, dtype="<i8").tobytes())
+        file.write(np.asarray([width, len(ends), *ends], dtype="<i8").tobytes())
     return TokenStore(path)
 
 

@@ -1,6 +1,6 @@
 """Means of weights: a running one with decay, and the plain one of several saved models."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -19,7 +19,13 @@ class RunningMean:
         mine = list(self.tensors.values())
         torch._foreach_lerp_(mine, [p.detach() for p in model.parameters()], 1 - decay)
 
+    @torch.no_grad()
+    def load(self, tensors: Mapping[str, Tensor]) -> None:
+        """Copy by name: `update` relies on the order of the model's parameters, which a file does not keep."""
+        for name, mine in self.tensors.items():
+            mine.copy_(tensors[name])
 
-def mean_of(models: Sequence[dict[str, Tensor]]) -> dict[str, Tensor]:
+
+def mean_of(models: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:
     """The plain mean, name by name."""
     return {name: torch.stack([m[name].float() for m in models]).mean(dim=0) for name in models[0]}

@@ -40,22 +40,29 @@ def write_checkpoint(path: Path, tensors: Mapping[str, Tensor], state: Mapping[s
 
 def read_checkpoint(path: Path) -> Checkpoint:
     """Raises a UserError for a file that is cut short, altered or no checkpoint."""
+    hint = "Go on with --resume: it takes the newest one that is whole."
     try:
         with safe_open(path, framework="pt") as file:
             metadata = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
+        text = metadata.get("state", "")
+        whole = metadata.get("checksum") == _checksum(tensors, text)
     except FileNotFoundError:
-        raise UserError(f"There is no checkpoint {path}.", "Check the name.") from None
-    except (SafetensorError, OSError, ValueError) as error:
-        raise UserError(
-            f"The checkpoint {path} is damaged: {error}.", "Delete it; the one before is used then."
-        ) from None
-    text = metadata.get("state", "")
-    if metadata.get("checksum") != _checksum(tensors, text):
-        raise UserError(
-            f"The checkpoint {path} was altered: its checksum differs.", "Delete it; the one before is used then."
-        )
+        raise UserError(f"The checkpoint {path} is missing.", hint) from None
+    except (SafetensorError, OSError, ValueError, RuntimeError, AttributeError) as error:
+        raise UserError(f"The checkpoint {path} is damaged: {error}.", hint) from None
+    if not whole:
+        raise UserError(f"The checkpoint {path} was altered: its checksum differs.", hint)
     return Checkpoint(tensors, json.loads(text))
+
+
+def read_state(path: Path) -> dict[str, Any]:
+    """Only what is beside the tensors, unchecked; nothing of a file that cannot be read."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            return dict(json.loads((file.metadata() or {}).get("state", "{}")))
+    except (SafetensorError, OSError, ValueError):
+        return {}
 
 
 def _checksum(tensors: Mapping[str, Tensor], text: str) -> str:

@@ -1,33 +1,31 @@
 """The end of a run: the best of what was saved, alone or as a mean, and a picture of how it came about."""
 
-import json
 from pathlib import Path
-
-from torch import Tensor
 
 from glassformer.data.files import writing
 from glassformer.train.average import mean_of
 from glassformer.train.checkpoint import load_parameters, read_checkpoint
 from glassformer.train.loop import Trainer, Validation
+from glassformer.train.report import read_metrics
 
 
 def choose_weights(trainer: Trainer) -> tuple[Validation, str]:
     """Put the best saved weights into the model: one alone, or the mean of several if that validates better."""
-    saved = sorted(trainer.progress.saved, key=lambda item: -item[1])
-    best_step, best_score = saved[0]
-    weights = {step: read_checkpoint(trainer.weights_file(step)).tensors for step, _ in saved}
-    chosen: dict[str, Tensor] = weights[best_step]
-    how, found = f"of step {best_step}", None
-    if len(saved) > 1:
-        mean = mean_of(list(weights.values()))
+    saved, s = trainer.progress.saved, trainer.settings
+    if not saved:  # they were damaged; what the run ended with is left
+        load_parameters(trainer.job.model, trainer.moving.weights)
+        return trainer.validated(None), f"of step {trainer.progress.step}"
+    by_score = sorted(saved, key=lambda item: -item[1])
+    best_step, best_score = by_score[0]
+    members = sorted(by_score[: s.average] if s.average_of == "best" else saved[-s.average :])
+    if len(members) > 1:
+        mean = mean_of([read_checkpoint(trainer.files.weights_file(step)).tensors for step, _ in members])
         found = trainer.validated(mean)
         if found.score >= best_score:
-            chosen, how = mean, f"the mean of steps {', '.join(str(step) for step in sorted(weights))}"
-        else:
-            found = None
-    load_parameters(trainer.job.model, chosen)
-    found = trainer.validated(None) if found is None else found
-    return found, how
+            load_parameters(trainer.job.model, mean)
+            return found, f"the mean of steps {', '.join(str(step) for step, _ in members)}"
+    load_parameters(trainer.job.model, read_checkpoint(trainer.files.weights_file(best_step)).tensors)
+    return trainer.validated(None), f"of step {best_step}"
 
 
 def draw_losses(metrics: Path, picture: Path) -> None:
@@ -35,7 +33,7 @@ def draw_losses(metrics: Path, picture: Path) -> None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    entries = [json.loads(line) for line in metrics.read_text(encoding="utf-8").splitlines()]
+    entries = read_metrics(metrics)
     figure = Figure(figsize=(7, 4), layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.subplots()
@@ -51,6 +49,7 @@ def draw_losses(metrics: Path, picture: Path) -> None:
         right.set_ylabel("BLEU")
         right.set_ylim(bottom=0)
         right.legend(loc="lower right", frameon=False)
-    axes.legend(loc="upper right", frameon=False)
+    if axes.lines:
+        axes.legend(loc="upper right", frameon=False)
     with writing(picture) as file:
         figure.savefig(file, format="png", dpi=110)

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import torch
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # from glibc's malloc.h
+_LARGEST = (1 << 30, 1 << 25)  # older versions refuse more than 32 MB
 
 
 def keep_memory() -> bool:
@@ -19,7 +20,8 @@ def keep_memory() -> bool:
         return False
     try:
         libc = ctypes.CDLL(None)
-        return bool(libc.mallopt(_M_MMAP_THRESHOLD, 1 << 30) and libc.mallopt(_M_TRIM_THRESHOLD, (1 << 31) - 1))
+        fetched = any(libc.mallopt(_M_MMAP_THRESHOLD, size) for size in _LARGEST)
+        return fetched and bool(libc.mallopt(_M_TRIM_THRESHOLD, (1 << 31) - 1))
     except (OSError, AttributeError):  # another C library: it has its own ways
         return False
 

@@ -1,0 +1,47 @@
+"""How many steps fit into the time: measured before the run, and again at every validation."""
+
+import time
+from typing import TYPE_CHECKING
+
+import torch
+
+from glassformer.train.machine import autocast
+from glassformer.train.run_files import Progress
+from glassformer.train.settings import TrainSettings
+
+if TYPE_CHECKING:
+    from glassformer.train.loop import Job
+
+N_MEASURED = 8
+UPDATE = 1.05  # the optimizer's share, which is not measured because that would change the weights
+
+
+def measure_step(job: "Job", settings: TrainSettings) -> float:
+    """Seconds a step takes here, from a few batches of all lengths; nothing is changed by it."""
+    planned = job.plan_epoch(0)
+    chosen = [planned[i * len(planned) // N_MEASURED] for i in range(N_MEASURED)]
+    device = next(job.model.parameters()).device
+    times = []
+    job.model.train()
+    with torch.random.fork_rng(devices=[]):
+        for item in [chosen[0], *chosen]:  # the first is for warming up
+            began = time.monotonic()
+            batch = job.load(item)
+            with autocast(settings.precision, device):
+                loss = job.loss(batch) / job.n_tokens(batch)
+            loss.backward()  # type: ignore[no-untyped-call]
+            times.append(time.monotonic() - began)
+    job.model.zero_grad(set_to_none=True)
+    return sum(times[1:]) / N_MEASURED * settings.accumulate * UPDATE
+
+
+def plan_steps(
+    progress: Progress, settings: TrainSettings, seconds_a_step: float, seconds_a_validation: float = 0.0
+) -> None:
+    """Fit the number of steps to the minutes that are left, and say when to validate next."""
+    p, s = progress, settings
+    if s.minutes is not None and seconds_a_step > 0:
+        left = s.minutes * 60 - p.seconds
+        n_validations = s.validations * max(0.0, 1 - p.step / max(1, p.n_steps)) + 3  # 3: the ending compares means
+        p.n_steps = p.step + max(1, int((left - n_validations * seconds_a_validation) / seconds_a_step))
+    p.next_validation = min(p.n_steps, p.step + max(1, p.n_steps // s.validations))
