@@ -7,11 +7,18 @@ from glassformer.data.tokenizer import END, START
 from glassformer.model import EncoderDecoder, attention
 
 
-@torch.inference_mode()
 def align(model: EncoderDecoder, source: list[int], target: list[int]) -> list[int]:
-    """For each target token the place of the source token with the greatest weight, over all layers and heads."""
+    """For each target token the place of the source token that it looked at most."""
     if not source or not target:
         return [0] * len(target)
+    # The end token stands for "nothing" and gets no words.
+    chosen: list[int] = cross_weights(model, source, target)[:, : len(source)].argmax(dim=1).tolist()
+    return chosen
+
+
+@torch.inference_mode()
+def cross_weights(model: EncoderDecoder, source: list[int], target: list[int]) -> Tensor:
+    """The mean over all layers and heads of the weights with which each target token was chosen."""
     weights: list[Tensor] = []
 
     def watch(_: nn.Module, inputs: tuple[Tensor, ...], __: Tensor) -> None:
@@ -20,11 +27,10 @@ def align(model: EncoderDecoder, source: list[int], target: list[int]) -> list[i
     cores = [block.cross_attention.core for block in model.decoder.blocks]  # type: ignore[union-attr]
     hooks = [core.register_forward_hook(watch) for core in cores]  # type: ignore[union-attr]
     try:
-        model(torch.tensor([[*source, END]]), torch.tensor([[START, *target]]))
+        device = next(model.parameters()).device
+        model(torch.tensor([[*source, END]], device=device), torch.tensor([[START, *target]], device=device))
     finally:
         for hook in hooks:
             hook.remove()
-    mean = torch.stack(weights).mean(dim=0)[0]  # (n, m)
-    # Row i is the state that chose target i; the end token stands for "nothing" and gets no words.
-    chosen: list[int] = mean[: len(target), : len(source)].argmax(dim=1).tolist()
-    return chosen
+    # Row i is the state that chose target i; the last one chose the end.
+    return torch.stack(weights).mean(dim=0)[0, : len(target)]  # (n, m)
