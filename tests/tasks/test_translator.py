@@ -1,0 +1,143 @@
+"""A translator in use: as many answers as texts, in order, whatever the texts are."""
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+import glassformer
+from glassformer.cli.main import run
+from glassformer.data.tokenizer import train_tokenizer
+from glassformer.decode.options import DecodeOptions
+from glassformer.errors import UserError
+from glassformer.model import build
+from glassformer.model.settings import (
+    AttentionSettings,
+    EncoderDecoderSettings,
+    FeedForwardSettings,
+    StackSettings,
+    TokensSettings,
+)
+from glassformer.tasks.model_dir import save_model
+from glassformer.tasks.translator import Translator
+
+TEXTS = ["where is the station", "", "the train is late", "   ", "a", "the station is where the train is " * 3]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An untrained model with loud scores, so that answers differ and end."""
+    torch.manual_seed(5)
+    tokenizer = train_tokenizer(TEXTS, "bpe", 280)
+    tokens = TokensSettings(vocab_size=tokenizer.vocab_size, dropout=0.0)
+    stack = StackSettings(
+        d_model=32,
+        n_layers=2,
+        dropout=0.0,
+        attention=AttentionSettings(n_heads=4),
+        feed_forward=FeedForwardSettings(d_ff=64),
+    )
+    model = build(EncoderDecoderSettings(source=tokens, target=tokens, encoder=stack, decoder=stack))
+    with torch.no_grad():
+        model.head.w.weight.mul_(4)
+    path = tmp_path_factory.mktemp("models") / "loud"
+    save_model(path, "translate", model, tokenizer)
+    return path
+
+
+@pytest.fixture(scope="module")
+def translator(folder: Path) -> Translator:
+    return glassformer.load(folder, engine="torch", precision="fp32")
+
+
+def test_there_are_as_many_answers_as_texts_and_nothing_gives_nothing(translator: Translator) -> None:
+    answers = translator.translate(TEXTS, max_len=20)
+    assert len(answers) == len(TEXTS)
+    assert answers[1] == answers[3] == ""
+
+
+def test_a_batch_answers_as_each_text_alone(translator: Translator) -> None:
+    alone = [translator.translate([text], max_len=20)[0] for text in TEXTS]
+    assert translator.translate(TEXTS, max_len=20) == alone
+    assert translator.translate(TEXTS[::-1], max_len=20) == alone[::-1]
+
+
+def test_the_default_engine_answers_every_kind_of_request(folder: Path) -> None:
+    fast = glassformer.load(folder)
+    assert "CTranslate2" in fast.engine_name(DecodeOptions())
+    assert len(fast.translate(TEXTS, max_len=20)) == len(TEXTS)
+    drawn = fast.translate(TEXTS, sample=True, seed=3, max_len=20)
+    assert drawn == fast.translate(TEXTS, sample=True, seed=3, max_len=20)
+
+
+def test_a_very_long_line_is_one_answer(translator: Translator) -> None:
+    long = "where is the train? " * 400
+    answers = translator.translate(["a", long, "a"], beam=1, max_len=5)
+    assert len(answers) == 3
+    assert answers[0] == answers[2]
+    assert "\n" not in answers[1]
+
+
+def test_n_best_come_with_falling_scores(translator: Translator) -> None:
+    found = translator.translate_all(TEXTS[:1], DecodeOptions(beam=4, nbest=4, max_len=20))[0]
+    scores = [translation.score for translation in found]
+    assert len(found) == 4
+    assert scores == sorted(scores, reverse=True)
+
+
+def test_answers_start_with_the_prefix_and_contain_the_phrases(translator: Translator) -> None:
+    options = DecodeOptions(beam=4, max_len=20)
+    for found in translator.translate_all(["where is it", "late"], options, prefix="the train", phrases=["station"]):
+        assert found[0].text.startswith("the train")
+        assert " station" in found[0].text
+
+
+def test_details_are_tokens_and_an_alignment_into_the_source(translator: Translator) -> None:
+    found = translator.translate_all(TEXTS[:1], DecodeOptions(max_len=20), details=True)[0][0]
+    assert len(found.alignment) == len(found.tokens) > 0
+    assert set(found.alignment) <= set(range(len(found.source_tokens)))
+
+
+def test_one_string_instead_of_a_list_is_refused(translator: Translator) -> None:
+    with pytest.raises(UserError, match=r"translate got one string\. Give a list of texts\."):
+        translator.translate("where")
+
+
+def test_unknown_engines_are_refused(folder: Path) -> None:
+    with pytest.raises(UserError, match=r"There is no engine 'steam'\. Choose auto, ctranslate2, torch\."):
+        glassformer.load(folder, engine="steam")  # type: ignore[arg-type]
+
+
+def test_phrases_are_refused_by_an_engine_that_cannot_keep_to_them(folder: Path) -> None:
+    with pytest.raises(UserError, match=r"CTranslate2 cannot make sure"):
+        glassformer.load(folder, engine="ctranslate2").translate_all(["a"], phrases=["b"])
+
+
+def piped(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], given: bytes, *arguments: str) -> str:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(given)))
+    with pytest.raises(SystemExit) as stop:
+        run(["translate", *arguments, "--max-len", "10"])
+    assert not stop.value.code
+    return capsys.readouterr().out
+
+
+def test_stdin_gives_line_for_line(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = "where is\r\n\nthe\u2028train\x0cis\n\xff late".encode()
+    out = piped(monkeypatch, capsys, given + b"\n\xfe\xff\n", str(folder))
+    assert out.count("\n") == 5
+    assert out.split("\n")[1] == ""
+
+
+def test_json_is_one_object_a_line(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = piped(monkeypatch, capsys, b"where is\n\n", str(folder), "--json", "--nbest", "2")
+    first, second = (json.loads(line) for line in out.splitlines())
+    assert first["source"] == "where is"
+    assert len(first["translations"]) == 2
+    assert {"text", "score", "tokens", "source_tokens", "alignment"} <= first["translations"][0].keys()
+    assert second["translations"][0]["text"] == ""
