@@ -11,7 +11,10 @@ from glassformer.decode.steps import Steps
 def sample_search(
     steps: Steps, prefix: Tensor, options: DecodeOptions, end: int, seeds: list[int]
 ) -> list[list[Hypothesis]]:
-    """For each sentence `nbest` drawn answers, best first; a seed a row, so that a batch draws as its rows alone do."""
+    """For each sentence `nbest` drawn answers, best first; a seed a row, so that a batch draws as its rows alone do.
+
+    Scores count as in `beam_search`: the model's own, before temperature and filters.
+    """
     n_sentences, width = prefix.shape[0], options.nbest
     rows = n_sentences * width
     generators = [torch.Generator().manual_seed(seed) for seed in seeds]
@@ -21,8 +24,9 @@ def sample_search(
     ended = torch.zeros(rows, dtype=torch.bool)
     new = history
     for _ in range(options.max_len):
-        log_p = steps.step(new).float().log_softmax(dim=-1)
-        scores = forbid_repeats(log_p, history[:, begin:], options.no_repeat) / options.temperature
+        allowed = forbid_repeats(steps.step(new).float(), history[:, 1:], options.no_repeat)
+        log_p = allowed.log_softmax(dim=-1)
+        scores = log_p / options.temperature
         scores = keep_min_p(keep_top_p(keep_top_k(scores, options.top_k), options.top_p), options.min_p)
         chosen = torch.stack([_draw(row, g) for row, g in zip(scores.cpu(), generators, strict=True)])
         chosen = torch.where(ended, end, chosen)[:, None].to(prefix)
@@ -33,9 +37,10 @@ def sample_search(
             break
         new = chosen
     answers = [_until(end, ids) for ids in history[:, begin:].tolist()]
+    lengths = [begin - 1 + len(ids) + int(has_end) for ids, has_end in zip(answers, ended, strict=True)]
     found = [
-        Hypothesis(ids, float(total) / (len(ids) + 1) ** options.length_penalty)
-        for ids, total in zip(answers, totals, strict=True)
+        Hypothesis(ids, float(total) / length**options.length_penalty)
+        for ids, total, length in zip(answers, totals, lengths, strict=True)
     ]
     groups = [found[s * width : (s + 1) * width] for s in range(n_sentences)]
     return [sorted(group, key=lambda h: -h.score) for group in groups]

@@ -1,0 +1,40 @@
+"""Which engine runs a model: the fastest that can, unless one is named; the name of what is given says which it is."""
+
+from typing import Literal
+
+from glassformer.decode.options import DecodeOptions
+from glassformer.errors import UserError
+from glassformer.fast.ctranslate2 import CTranslate2Backend
+from glassformer.fast.ctranslate2_spec import cannot_run
+from glassformer.fast.int8 import can_run_int8, quantise_int8
+from glassformer.model import EncoderDecoder
+from glassformer.tasks.backend import Backend, TorchBackend
+
+Engine = Literal["auto", "ctranslate2", "torch"]
+Precision = Literal["auto", "fp32", "int8"]
+
+
+def choose_backend(
+    model: EncoderDecoder,
+    options: DecodeOptions | None = None,
+    engine: Engine = "auto",
+    precision: Precision = "auto",
+) -> Backend:
+    """CTranslate2 where it can run the model with these options, else torch; in int8 where the model is on a CPU."""
+    on_cpu = next(model.parameters()).device.type == "cpu"
+    reason = _why_not(model, options or DecodeOptions(), on_cpu)
+    if engine == "ctranslate2" and reason is not None:
+        raise UserError(f"CTranslate2 cannot run this: {reason}.", "Set the engine to torch, or to auto.")
+    if engine != "torch" and reason is None:
+        return CTranslate2Backend(model, "float32" if precision == "fp32" else "int8")
+    if precision == "int8" or (precision == "auto" and on_cpu and can_run_int8()):
+        return TorchBackend(quantise_int8(model), name="torch int8")
+    return TorchBackend(model)
+
+
+def _why_not(model: EncoderDecoder, options: DecodeOptions, on_cpu: bool) -> str | None:
+    if not on_cpu:
+        return "here it runs on a CPU, and the model is on a graphics card"
+    if not CTranslate2Backend.supports(options):
+        return "it cannot draw with a seed for each request"
+    return cannot_run(model.settings)
