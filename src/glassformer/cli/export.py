@@ -1,37 +1,58 @@
 """`glassformer export MODEL --to FORMAT --out FOLDER`."""
 
+import shutil
 import tempfile
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from glassformer.tasks.model_dir import LoadedModel
+
+FORMATS = {"ctranslate2": ("int8", "fp32"), "glassformer": ("int8", "fp16", "fp32")}
 
 
 def export(
     model: Annotated[str, typer.Argument(help="A model directory, or a built-in model.")],
     out: Annotated[Path, typer.Option(help="The folder to write.")],
-    to: Annotated[str, typer.Option(help="The format: ctranslate2.")] = "ctranslate2",
-    precision: Annotated[str, typer.Option(help="fp32 or int8.")] = "int8",
+    to: Annotated[str, typer.Option(help="ctranslate2, or glassformer for a compact copy.")] = "ctranslate2",
+    precision: Annotated[str, typer.Option(help="int8 or fp32; for glassformer fp16 too.")] = "int8",
 ) -> None:
-    """Write a model for another engine."""
+    """Write a model for another engine, or a smaller copy of it."""
     from glassformer.errors import require
-    from glassformer.fast.ctranslate2 import write_ctranslate2
-    from glassformer.model import EncoderDecoder
     from glassformer.tasks.built_in import find_model
     from glassformer.tasks.model_dir import load_model
 
-    require(to == "ctranslate2", f"There is no format {to!r} to export to.", "Choose ctranslate2.")
-    require(precision in ("fp32", "int8"), f"There is no precision {precision!r}.", "Choose fp32 or int8.")
+    require(to in FORMATS, f"There is no format {to!r} to export to.", f"Choose {' or '.join(FORMATS)}.")
+    known = FORMATS[to]
+    require(precision in known, f"There is no precision {precision!r} for {to}.", f"Choose {' or '.join(known)}.")
     require(not out.exists(), f"{out} exists already.", "Give another --out.")
-    require(out.absolute().parent.is_dir(), f"There is no folder {out.parent}.", "Make it first.")
+    parent = out.absolute().parent
+    require(parent.is_dir(), f"There is no folder {parent}.", "Make it first.")
     loaded = load_model(find_model(model))
-    require(isinstance(loaded.model, EncoderDecoder), f"{model} is a model for {loaded.task}.", "Export a translator.")
-    assert isinstance(loaded.model, EncoderDecoder)
-    with tempfile.TemporaryDirectory(
-        dir=out.absolute().parent, prefix=f".{out.name}."
-    ) as scratch:  # whole or not there
+    with tempfile.TemporaryDirectory(dir=parent, prefix=f".{out.name}.") as scratch:
         folder = Path(scratch) / "whole"
-        kind: Literal["int8", "float32"] = "int8" if precision == "int8" else "float32"
-        write_ctranslate2(loaded.model, loaded.tokenizer, folder, kind, loaded.source_tokenizer)
-        folder.rename(out)
-    typer.echo(f"{out} can be loaded by ctranslate2.Translator.", err=True)
+        _write(loaded, to, precision, folder)
+        folder.rename(out)  # whole or not there
+    size = sum(path.stat().st_size for path in out.iterdir())
+    typer.echo(f"{out}: {size / 1e6:.1f} MB, for {to} in {precision}.", err=True)
+
+
+def _write(loaded: "LoadedModel", to: str, precision: str, folder: Path) -> None:
+    from glassformer.errors import require
+    from glassformer.fast.ctranslate2 import write_ctranslate2
+    from glassformer.model import EncoderDecoder
+    from glassformer.tasks.model_dir import save_model
+
+    if to == "glassformer":
+        source = None if loaded.source_tokenizer is loaded.tokenizer else loaded.source_tokenizer
+        save_model(folder, loaded.task, loaded.model, loaded.tokenizer, source, loaded.about, precision)  # type: ignore[arg-type]
+        for name in ("README.md", "recipe.toml"):
+            if (loaded.path / name).exists():
+                shutil.copyfile(loaded.path / name, folder / name)
+        return
+    require(isinstance(loaded.model, EncoderDecoder), f"This is a model for {loaded.task}.", "Export a translator.")
+    assert isinstance(loaded.model, EncoderDecoder)
+    kind = "int8" if precision == "int8" else "float32"
+    write_ctranslate2(loaded.model, loaded.tokenizer, folder, kind, loaded.source_tokenizer)  # type: ignore[arg-type]

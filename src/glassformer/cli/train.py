@@ -19,7 +19,9 @@ def translate(
     target: Annotated[str | None, typer.Option(help="The target field.")] = None,
     size: Annotated[str, typer.Option(help="tiny, small, base, big, or auto.")] = "auto",
     minutes: Annotated[float | None, typer.Option(help="Plan the training so that it ends in time.")] = None,
-    steps: Annotated[int | None, typer.Option(help="Train for so many steps.")] = None,
+    steps: Annotated[
+        int | None, typer.Option(help="Train for so many steps; without it and --minutes, what the data is worth.")
+    ] = None,
     start: Annotated[
         str | None, typer.Option("--from", help="A trained model to start from; new words are added.")
     ] = None,

@@ -25,6 +25,7 @@ from glassformer.sizes import load_size_data
 from glassformer.tasks.built_in import find_model
 from glassformer.tasks.grow import extend_tokenizers, grow_vocabulary
 from glassformer.tasks.model_dir import load_model, save_model
+from glassformer.tasks.plan import automatic_steps
 from glassformer.tasks.prepare import Pairs, Tokenizers, encode_pairs, load_pairs, make_tokenizers, usable_pairs
 from glassformer.tasks.translate import (
     PairData,
@@ -65,7 +66,11 @@ def train_translate(
     model = _model(recipe, data.tokenizers).to(choose_device(device))
     kind = recipe.size if recipe.start is None else f"as {recipe.start}"
     report.say(f"Model: {kind}, {count_parameters(model):,} parameters, {len(data.train):,} pairs to learn from.")
-    trainer = Trainer(TranslateJob(model, data.train, data.valid, recipe.train), recipe.train, out, identity, report)
+    job = TranslateJob(model, data.train, data.valid, recipe.train)
+    if recipe.train.steps is None and recipe.train.minutes is None:
+        n_tokens = int(data.train.target.tokens.lengths.sum())
+        recipe = replace(recipe, train=replace(recipe.train, steps=automatic_steps(n_tokens, len(job.plan_epoch(0)))))
+    trainer = Trainer(job, recipe.train, out, identity, report)
     if resume:
         going = trainer.resume()
         report.say(

@@ -65,7 +65,8 @@ class Trainer:
         mean = RunningMean(job.model, settings.ema) if settings.ema else None
         self.moving = Moving(job.model, build_optimizer(job.model, settings), mean)
         self.files = RunFiles(folder, identity)
-        self.progress = Progress(n_steps=settings.steps)
+        assert settings.steps is not None or settings.minutes is not None
+        self.progress = Progress(n_steps=settings.steps or 1)
         self.batches: list[Any] = []
         self.stop_requested = False
         self.began = time.monotonic()

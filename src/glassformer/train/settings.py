@@ -14,8 +14,8 @@ class TrainSettings(Settings):
     batch_tokens: int = 4096
     # Batches added up to one step.
     accumulate: int = 1
-    # The end: steps, or minutes (planned from measured speed), whichever is given; minutes win.
-    steps: int = 10_000
+    # The end: steps, or minutes (planned from measured speed), which win; with neither, what the data is worth.
+    steps: int | None = None
     minutes: float | None = None
     # The peak of the schedule; 2e-3 suits small pre-norm models, large ones want less.
     lr: float = 2e-3
@@ -43,7 +43,9 @@ class TrainSettings(Settings):
     n_translated: int = 500
 
     def __post_init__(self) -> None:
-        self._at_least(1, "batch_tokens", "accumulate", "steps", "validations", "average")
+        self._at_least(1, "batch_tokens", "accumulate", "validations", "average")
+        if self.steps is not None:
+            self._at_least(1, "steps")
         self._at_least(0, "clip", "patience", "weight_decay", "n_translated")
         self._share("label_smoothing", "ema")
         require(self.lr > 0, f"train.lr is {self.lr}, but it must be above 0.", "The default is 2e-3.")
