@@ -144,7 +144,7 @@ def test_tokenizer_file(tmp_path: Path) -> None:
 
 
 def test_learns_from_the_pairs(tmp_path: Path) -> None:
-    out = trained(tmp_path, train={"steps": 150, "batch_tokens": 512, "lr": 1e-2, "validations": 2})
+    out = trained(tmp_path, train={"steps": 60, "lr": 1e-2, "validations": 2})
     entries = [json.loads(line) for line in (out / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
     first, last = ([e["valid_loss"] for e in entries if "valid_loss" in e][i] for i in (0, -1))
     assert last < first < 5

@@ -71,6 +71,14 @@ def test_learns(tmp_path: Path) -> None:
     assert trainer.validated(None).score > before / 4
 
 
+def test_learns_with_bf16_products(tmp_path: Path) -> None:
+    trainer = toy_trainer(tmp_path, steps=150, precision="bf16", minutes=0.05)
+    before = trainer.validated(None).score
+    trainer.run()
+    assert trainer.validated(None).score > before
+    assert all(p.dtype == torch.float32 for p in trainer.job.model.parameters())
+
+
 @pytest.mark.parametrize("minutes", [1.0, 5.0])
 @pytest.mark.parametrize("accumulate", [1, 3])
 def test_minutes_are_filled_and_kept(

@@ -1,0 +1,248 @@
+"""A model directory comes back as it was saved; a bad one is refused with the file's name and what to do."""
+
+import json
+import os
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from safetensors.torch import load_file, save_file
+
+from glassformer.data.tokenizer import Tokenizer, train_tokenizer
+from glassformer.errors import UserError
+from glassformer.model import EncoderDecoder
+from glassformer.tasks.model_dir import Storage, load_model, save_model
+from tests.builders import encoder_decoder, random_ids, tokens
+from tests.tasks.corpus import pairs
+
+TEXTS = [text for pair in pairs() for text in pair]
+
+
+def small_tokenizer(size: int = 300, kind: Any = "bpe") -> Tokenizer:
+    return train_tokenizer(TEXTS, kind, size)
+
+
+TOKENIZER = small_tokenizer()
+SOURCE = train_tokenizer([source for source, _ in pairs()], "bpe", 280)
+
+
+def model_for(source: Tokenizer, target: Tokenizer, **changes: Any) -> EncoderDecoder:
+    sides = {"source": tokens(vocab_size=source.vocab_size), "target": tokens(vocab_size=target.vocab_size)}
+    return encoder_decoder(**(sides | changes))
+
+
+def saved(folder: Path, storage: Storage = "fp32") -> EncoderDecoder:
+    model = model_for(TOKENIZER, TOKENIZER)
+    save_model(folder, "translate", model, TOKENIZER, about={"steps": 7}, storage=storage)
+    return model
+
+
+def parameters(model: torch.nn.Module) -> dict[str, torch.Tensor]:
+    return dict(model.named_parameters())
+
+
+def test_fp32_comes_back_exactly(tmp_path: Path) -> None:
+    model = saved(tmp_path)
+    loaded = load_model(tmp_path)
+    assert loaded.task == "translate"
+    assert loaded.about == {"steps": 7}
+    assert loaded.path == tmp_path
+    assert loaded.model.settings == model.settings
+    assert not loaded.model.training
+    assert parameters(loaded.model).keys() == parameters(model).keys()
+    for name, p in parameters(loaded.model).items():
+        assert torch.equal(p, parameters(model)[name])
+        assert p.requires_grad
+    assert loaded.tokenizer.to_json() == TOKENIZER.to_json()
+    ids = random_ids(2, 6)
+    assert isinstance(loaded.model, EncoderDecoder)
+    assert torch.equal(loaded.model(ids, ids), model(ids, ids))
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["model.safetensors", "settings.json", "tokenizer.json"]
+
+
+@pytest.mark.parametrize("storage", ["fp16", "int8"])
+def test_compact_storage_is_near_and_small(tmp_path: Path, storage: Storage) -> None:
+    model = saved(tmp_path / "compact", storage)
+    saved(tmp_path / "whole")
+    loaded = load_model(tmp_path / "compact").model
+    for name, p in parameters(model).items():
+        found = parameters(loaded)[name]
+        assert found.dtype == torch.float32
+        largest = p.abs().amax(dim=-1, keepdim=True)
+        # fp16 has 11 bits; int8 rounds to 1/127 of a row's largest, and leaves vectors as they are.
+        bound = p.abs() * 2**-11 + 1e-7 if storage == "fp16" else largest * (0.5001 / 127 if p.dim() == 2 else 0.0)
+        assert ((found - p).abs() <= bound).all(), name
+    sizes = [(tmp_path / name / "model.safetensors").stat().st_size for name in ("compact", "whole")]
+    assert sizes[0] < sizes[1] * (0.6 if storage == "fp16" else 0.5)
+
+
+def test_row_of_zeros_in_int8(tmp_path: Path) -> None:
+    model = model_for(TOKENIZER, TOKENIZER)
+    with torch.no_grad():
+        model.source.embedding.weight[3] = 0  # type: ignore[index, union-attr]
+    save_model(tmp_path, "translate", model, TOKENIZER, storage="int8")
+    assert not parameters(load_model(tmp_path).model)["source.embedding.weight"][3].any()
+
+
+@pytest.mark.parametrize("storage", ["fp32", "int8"])
+def test_tied_weights_stay_tied(tmp_path: Path, storage: Storage) -> None:
+    saved(tmp_path, storage)
+    model = load_model(tmp_path).model
+    assert isinstance(model, EncoderDecoder)
+    tables = [model.source.embedding.weight, model.target.embedding.weight, model.head.w.weight]  # type: ignore[union-attr]
+    assert tables[0] is tables[1] is tables[2]
+
+
+def test_separate_tokenizers(tmp_path: Path) -> None:
+    model = model_for(SOURCE, TOKENIZER, tie_source_target=False)
+    save_model(tmp_path, "translate", model, TOKENIZER, SOURCE)
+    loaded = load_model(tmp_path)
+    assert loaded.tokenizer.to_json() == TOKENIZER.to_json()
+    assert loaded.source_tokenizer.to_json() == SOURCE.to_json()
+
+
+def test_saving_over_an_older_model(tmp_path: Path) -> None:
+    saved(tmp_path)
+    model = model_for(SOURCE, SOURCE)
+    save_model(tmp_path, "translate", model, SOURCE)
+    assert load_model(tmp_path).tokenizer.vocab_size == SOURCE.vocab_size
+
+
+def remove(name: str) -> Callable[[Path], None]:
+    return lambda folder: (folder / name).unlink()
+
+
+def replace(name: str, content: bytes) -> Callable[[Path], None]:
+    def do(folder: Path) -> None:
+        (folder / name).write_bytes(content)
+
+    return do
+
+
+def cut(name: str) -> Callable[[Path], None]:
+    return lambda folder: os.truncate(folder / name, (folder / name).stat().st_size // 2)
+
+
+def settings(change: Callable[[dict[str, Any]], Any]) -> Callable[[Path], None]:
+    def do(folder: Path) -> None:
+        data = json.loads((folder / "settings.json").read_text())
+        changed = change(data)
+        (folder / "settings.json").write_text(json.dumps(data if changed is None else changed))
+
+    return do
+
+
+def tensors(change: Callable[[dict[str, torch.Tensor]], Any]) -> Callable[[Path], None]:
+    def do(folder: Path) -> None:
+        data = load_file(folder / "model.safetensors")
+        change(data)
+        save_file(data, folder / "model.safetensors")
+
+    return do
+
+
+def rescale(data: dict[str, torch.Tensor], change: Callable[[dict[str, torch.Tensor]], Any]) -> None:
+    name = "source.embedding.weight"
+    data[f"{name}:int8"], data[f"{name}:scale"] = data.pop(name).to(torch.int8), torch.ones(TOKENIZER.vocab_size, 1)
+    change(data)
+
+
+WRONG_SHAPE = "does not fit settings.json: 1 weights differ, the first is source.embedding.weight"
+BAD = {
+    "no settings": (remove("settings.json"), "is not a finished model: settings.json is missing", "--resume"),
+    "no weights": (remove("model.safetensors"), "model.safetensors is missing", "copy the whole folder"),
+    "no tokenizer": (remove("tokenizer.json"), "There is no tokenizer", "tokenizer.json"),
+    "settings no JSON": (replace("settings.json", b"{"), "settings.json cannot be read", ""),
+    "settings binary": (replace("settings.json", b"\xff\xfe\x00"), "settings.json cannot be read", ""),
+    "settings of others": (replace("settings.json", b'{"model_type": "marian"}'), "was not written by Glass", "Check"),
+    "settings a list": (replace("settings.json", b"[1]"), "was not written by Glassformer", "Check the folder"),
+    "later format": (settings(lambda d: d.update(format=2)), "has format 2, but this version reads format 1", "newer"),
+    "unknown setting": (settings(lambda d: d["model"].update(heads=3)), "there is no setting heads", ""),
+    "weights cut short": (cut("model.safetensors"), "model.safetensors is damaged", "Copy it again"),
+    "weights empty": (replace("model.safetensors", b""), "model.safetensors is damaged", "Copy it again"),
+    "a pickle": (replace("model.safetensors", pickle.dumps({"a": 1})), "model.safetensors is damaged", "Copy it again"),
+    "other shape": (
+        tensors(lambda d: d.update({"source.embedding.weight": torch.ones(3, 16)})),
+        WRONG_SHAPE,
+        "same model",
+    ),
+    "weight missing": (tensors(lambda d: d.pop("source.embedding.weight")), WRONG_SHAPE, "same model"),
+    "weight too many": (tensors(lambda d: d.update(a=torch.ones(1))), "the first is a ((1,) instead of none)", "same"),
+    "no scale": (
+        tensors(lambda d: rescale(d, lambda d: d.pop("source.embedding.weight:scale"))),
+        "lacks the scale",
+        "Copy",
+    ),
+    "tokenizer no JSON": (replace("tokenizer.json", b"{"), "is not a tokenizer", ""),
+    "tokenizer of others": (replace("tokenizer.json", b'{"a": 1}'), "is not a tokenizer", ""),
+    "tokenizer too small": (replace("tokenizer.json", SOURCE.to_json().encode()), "knows 280 tokens", "Put back"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_directory(tmp_path: Path, name: str) -> None:
+    damage, message, hint = BAD[name]
+    saved(tmp_path)
+    damage(tmp_path)
+    with pytest.raises(UserError) as caught:
+        load_model(tmp_path)
+    assert message in caught.value.message
+    assert str(tmp_path) in caught.value.message
+    assert hint in caught.value.hint
+
+
+@pytest.mark.parametrize("place", ["none", "file"])
+def test_no_directory(tmp_path: Path, place: str) -> None:
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(UserError, match="There is no model directory"):
+        load_model(tmp_path / place)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, bytes]]:
+    folder = tmp_path_factory.mktemp("whole")
+    saved(folder)
+    return folder, {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+@given(data=st.data())
+def test_truncated_anywhere_is_a_user_error(whole: tuple[Path, dict[str, bytes]], data: st.DataObject) -> None:
+    folder, contents = whole
+    name = data.draw(st.sampled_from(sorted(contents)))
+    content = contents[name].rstrip()
+    n_bytes = data.draw(st.integers(0, len(content) - 1))
+    (folder / name).write_bytes(content[:n_bytes])
+    try:
+        with pytest.raises(UserError):
+            load_model(folder)
+    finally:
+        (folder / name).write_bytes(contents[name])
+
+
+WRONG_TYPES = [None, 1, -1, "x", [], {}, True, 1e400]
+
+
+@given(data=st.data())
+def test_wild_settings_are_a_user_error_or_load(whole: tuple[Path, dict[str, bytes]], data: st.DataObject) -> None:
+    """Any value of settings.json, replaced by something else, is read or refused, never a traceback."""
+    folder, contents = whole
+    wild = json.loads(contents["settings.json"])
+    place = wild
+    while True:
+        key = data.draw(st.sampled_from(sorted(place)))
+        if not isinstance(place[key], dict) or not place[key] or data.draw(st.booleans()):
+            break
+        place = place[key]
+    place[key] = data.draw(st.sampled_from(WRONG_TYPES))
+    (folder / "settings.json").write_text(json.dumps(wild))
+    try:
+        load_model(folder)
+    except UserError as error:
+        assert error.message  # noqa: PT017 (either way is right)
+    finally:
+        (folder / "settings.json").write_bytes(contents["settings.json"])
