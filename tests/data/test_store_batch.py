@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from glassformer.data import files
 from glassformer.data.batch import by_length, cut, pad, pair_batch, plan_epoch
-from glassformer.data.files import write_text, writing
+from glassformer.data.files import alone_in, write_text, writing
 from glassformer.data.pairs import Pair, open_pairs, read_pairs
 from glassformer.data.store import TokenStore, write_store
 from glassformer.data.tokenizer import END, PAD, START, automatic_size, train_tokenizer
@@ -212,3 +212,10 @@ def test_padding_on_multi30k() -> None:
     tokenizer = train_tokenizer(texts[0] + texts[1], "bpe", automatic_size(sum(map(len, texts[0] + texts[1]))))
     lengths = [np.array([len(ids) + 1 for ids in tokenizer.encode_batch(side)]) for side in texts]
     assert max(padding(lengths, plan_epoch(lengths, 4096, 0, 0))) < 0.05
+
+
+def test_two_processes_do_not_work_in_one_folder(tmp_path: Path) -> None:
+    with alone_in(tmp_path), pytest.raises(UserError, match=r"Another process is at work in"), alone_in(tmp_path):
+        pass
+    with alone_in(tmp_path):
+        assert (tmp_path / ".lock").exists()

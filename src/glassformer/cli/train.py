@@ -31,6 +31,7 @@ def translate(
     changes: Annotated[list[str] | None, typer.Option("--set", help="Change a setting, as train.lr=1e-3.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out.")] = False,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
+    tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Write the curves for TensorBoard too.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress on stderr.")] = False,
 ) -> None:
     """Train a translator on sentence pairs.
@@ -55,5 +56,5 @@ def translate(
     settings = config.override(settings, [f"{key}={value}" for key, value in flags.items() if value is not None])
     settings = config.override(settings, changes or [])
     checked: TranslateRecipe = config.parse(TranslateRecipe, settings, str(recipe) if recipe else "The settings")
-    finished = train_translate(files, checked, out, resume, device, quiet)
+    finished = train_translate(files, checked, out, resume, device, quiet, tensorboard)
     raise typer.Exit(0 if finished else 130)

@@ -35,6 +35,23 @@ def write_text(path: Path, text: str) -> None:
         file.write(text.encode("utf-8"))
 
 
+@contextlib.contextmanager
+def alone_in(folder: Path) -> Iterator[None]:
+    """No two processes work in one folder at once; the lock ends with the process, however that ends."""
+    try:
+        import fcntl
+    except ImportError:  # not a POSIX system
+        yield
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / ".lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise UserError(f"Another process is at work in {folder}.", "Wait for it, or give another --out.") from None
+        yield
+
+
 def _sync_directory(path: Path) -> None:
     if os.name != "posix":
         return

@@ -4,6 +4,7 @@ import contextlib
 import hashlib
 import json
 import signal
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,7 +15,7 @@ import torch
 
 from glassformer import __version__, config
 from glassformer.data.check import PairReport, check_pairs, explain
-from glassformer.data.files import write_text
+from glassformer.data.files import alone_in, write_text
 from glassformer.data.pairs import Pair, PairFiles, fingerprint
 from glassformer.data.split import hold_out
 from glassformer.data.tokenizer import load_tokenizer
@@ -38,6 +39,7 @@ from glassformer.train.finish import choose_weights, draw_losses
 from glassformer.train.loop import Trainer, Validation
 from glassformer.train.machine import keep_memory
 from glassformer.train.report import Report
+from glassformer.train.run_files import begun_otherwise
 
 
 @dataclass(frozen=True)
@@ -53,12 +55,27 @@ def train_translate(
     resume: bool = False,
     device: str = "auto",
     quiet: bool = False,
+    tensorboard: bool = False,
 ) -> bool:
     """Train in the folder `out`; False if the run was stopped before its end and can be taken up."""
+    began = time.monotonic()
     keep_memory()
     _check_folder(out, resume)
-    report = Report(out, quiet)
-    found = check_pairs(files.train, files.valid)
+    found = check_pairs(files.train, files.valid)  # before anything is written
+    with alone_in(out):
+        return _train(files, found, recipe, out, resume, device, Report(out, quiet, tensorboard), began)
+
+
+def _train(
+    files: TrainingFiles,
+    found: PairReport,
+    recipe: TranslateRecipe,
+    out: Path,
+    resume: bool,
+    device: str,
+    report: Report,
+    began: float,
+) -> bool:
     report.say(explain(found))
     recipe = _resolve(recipe, found)
     identity = _identity(files, recipe)
@@ -76,6 +93,8 @@ def train_translate(
         report.say(
             f"Going on from step {trainer.progress.step}." if going else "There is no checkpoint yet: beginning."
         )
+    if trainer.progress.step == 0:
+        trainer.progress.seconds = time.monotonic() - began  # the minutes are those of the whole command
     write_text(out / "recipe.toml", config.write_toml(config.to_data(recipe)))
     with _stopping(trainer):
         trainer.run()
@@ -121,7 +140,7 @@ def _resolve(recipe: TranslateRecipe, found: PairReport) -> TranslateRecipe:
 
 
 def _identity(files: TrainingFiles, recipe: TranslateRecipe) -> str:
-    """What a run depends on: the data's contents and the recipe, apart from how long it may take."""
+    """What a run depends on: the data's contents and the recipe."""
     data = config.to_data(recipe)
     data["files"] = [fingerprint(f.paths) if f is not None else None for f in (files.train, files.valid)]
     return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
@@ -130,6 +149,8 @@ def _identity(files: TrainingFiles, recipe: TranslateRecipe) -> str:
 def _prepare(files: TrainingFiles, recipe: TranslateRecipe, out: Path, identity: str, report: Report) -> Prepared:
     """Tokens on disk; what an earlier start of the same run made is used again."""
     mark, folder = out / "data" / "identity", out / "data"
+    if mark.exists() and mark.read_text() != identity and (out / "checkpoints").exists():
+        raise begun_otherwise(out)
     if mark.exists() and mark.read_text() == identity:
         target = load_tokenizer(out / "tokenizer.json")
         own = out / "source_tokenizer.json"

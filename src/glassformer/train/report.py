@@ -3,6 +3,7 @@
 Nothing here changes a number of the training.
 """
 
+import importlib
 import json
 import time
 from pathlib import Path
@@ -12,6 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
 from glassformer.data.files import write_text
+from glassformer.errors import UserError
 
 if TYPE_CHECKING:
     from glassformer.train import loop, run_files
@@ -22,9 +24,10 @@ WIDTH = 120  # of a line where no terminal says its own
 class Report:
     """Writes to stderr and to the run's folder; `quiet` keeps stderr free."""
 
-    def __init__(self, folder: Path, quiet: bool = False) -> None:
+    def __init__(self, folder: Path, quiet: bool = False, tensorboard: bool = False) -> None:
         self.console = Console(stderr=True, quiet=quiet, highlight=False)
         self.metrics = folder / "metrics.jsonl"
+        self.board = _open_board(folder / "tensorboard") if tensorboard else None
         self.bar = Progress(
             TextColumn("step {task.completed}/{task.total}"),
             BarColumn(bar_width=24),
@@ -87,6 +90,10 @@ class Report:
 
     def log(self, entry: dict[str, Any]) -> None:
         """Add a line to the metrics; if that cannot be, it is said once, and training goes on."""
+        if self.board is not None:
+            for name, value in entry.items():
+                if isinstance(value, float):
+                    self.board.add_scalar(name, value, entry["step"])
         try:
             self.metrics.parent.mkdir(parents=True, exist_ok=True)
             with self.metrics.open("a", encoding="utf-8") as file:
@@ -98,6 +105,18 @@ class Report:
 
     def close(self) -> None:
         self.bar.stop()
+        if self.board is not None:
+            self.board.close()
+
+
+def _open_board(folder: Path) -> Any:
+    try:
+        writer = importlib.import_module("torch.utils.tensorboard").SummaryWriter
+    except ImportError:
+        raise UserError(
+            "TensorBoard is not installed.", "Install it with: pip install 'glassformer[tensorboard]'"
+        ) from None
+    return writer(str(folder))
 
 
 def read_metrics(path: Path) -> list[dict[str, Any]]:

@@ -132,11 +132,8 @@ class RunFiles:
     def _refuse_other(self, checkpoint: Checkpoint, moving: Moving) -> None:
         shapes = {name: p.shape for name, p in moving.model.named_parameters()}
         same = checkpoint.state["identity"] == self.identity and shapes == _shapes(checkpoint.part("model."))
-        require(
-            same and (moving.mean is None or shapes == _shapes(checkpoint.part("mean."))),
-            f"The run in {self.out} was begun with other data, model or settings.",
-            "Give the same ones to go on, or another --out for a new run.",
-        )
+        if not same or (moving.mean is not None and shapes != _shapes(checkpoint.part("mean."))):
+            raise begun_otherwise(self.out)
 
     def _put(self, checkpoint: Checkpoint, moving: Moving, progress: Progress) -> Progress:
         load_parameters(moving.model, checkpoint.part("model."))
@@ -159,3 +156,10 @@ def _progress(data: dict[str, object]) -> Progress:
 
 def _saved_in(path: Path) -> list[tuple[int, float]]:
     return list(read_state(path).get("progress", {}).get("saved", []))
+
+
+def begun_otherwise(out: Path) -> UserError:
+    return UserError(
+        f"The run in {out} was begun with other data, model or settings.",
+        "Give the same ones to go on, or another --out for a new run.",
+    )
