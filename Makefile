@@ -3,7 +3,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test check slow bench format clean
+.PHONY: demo test check slow bench peers format clean
 
 demo: $(READY)
 	$(BIN)/python demos/dates.py
@@ -20,8 +20,14 @@ check: $(READY)
 slow: $(READY)
 	$(BIN)/python -m pytest -m slow
 
-bench: $(READY)
-	$(BIN)/python -m benchmarks.run
+bench: peers
+	.venv-peers/bin/python -m benchmarks.run
+
+# The systems that we measure ourselves against, in an environment of their own.
+peers: .venv-peers/.ready
+.venv-peers/.ready: benchmarks/peers.sh benchmarks/peers-requirements.txt constraints.txt
+	PYTHON=$(PYTHON) benchmarks/peers.sh
+	touch $@
 
 format: $(READY)
 	$(BIN)/ruff format .

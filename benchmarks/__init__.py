@@ -1,0 +1,1 @@
+"""Measurements against peers and against published figures; each writes a dated result. See README.md here."""

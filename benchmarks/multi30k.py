@@ -1,0 +1,133 @@
+"""Multi30k English to German, from the files to a BLEU on test_2016, by the commands that everyone has.
+
+    python -m benchmarks.multi30k --tiny --seeds 1 2     # the published shape, tokenised files; up to 2 hours a seed
+    python -m benchmarks.multi30k --minutes 15           # raw files, nothing but --minutes given
+
+The first is compared with the published 41.02 (lowercased tokenised BLEU, beam 5); the second is cased sacreBLEU.
+Time is the wall clock of the whole training command: check, vocabulary, training, choosing the weights. Each model
+translates by the engine that is chosen by default, and once more in fp32.
+"""
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.metrics.chrf import CHRF
+
+from benchmarks.corpus import text_files
+from benchmarks.environment import ROOT, describe, read_lines, settings_of, stop, table, write_result
+
+RECIPE = ROOT / "recipes" / "multi30k-tiny.toml"
+GLASSFORMER = [sys.executable, "-m", "glassformer.cli.main"]
+BEAM = 5
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    mode = parser.add_mutually_exclusive_group(required=True)
+    mode.add_argument("--tiny", action="store_true", help="the published shape on the tokenised files")
+    mode.add_argument("--minutes", type=float, help="the raw files in so many minutes")
+    parser.add_argument("--recipe", type=Path, default=RECIPE, help="for --tiny")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1])
+    parser.add_argument("--set", dest="changes", nargs="+", default=[], help="settings to change, as train.lr=2e-3")
+    parser.add_argument("--subset", type=int, help="train on so many pairs only, for trying it out")
+    parser.add_argument("--out", type=Path, help="keep the models in this folder")
+    parser.add_argument("--no-result", action="store_true", help="for trying it out: write no file")
+    given = parser.parse_args()
+    environment = describe()
+    with tempfile.TemporaryDirectory() as scratch:
+        out = given.out or Path(scratch)
+        runs = [_run(given, seed, out, Path(scratch)) for seed in given.seeds]
+    mean = statistics.mean(run["bleu"] for run in runs)
+    rows = [["seed", "BLEU", "BLEU fp32", "chrF", "minutes", "steps", "engine"]]
+    rows += [[r[key] for key in ("seed", "bleu", "bleu_fp32", "chrf", "minutes", "steps", "engine")] for r in runs]
+    signature = [["mean BLEU", "signature"], [mean, runs[0]["signature"]]]
+    print(table(rows), table(signature), sep="\n\n")
+    if not given.no_result:
+        name = "multi30k-tiny" if given.tiny else f"multi30k-{given.minutes:g}-minutes"
+        data = {"settings": settings_of(given), "mean_bleu": mean, "runs": runs}
+        if given.tiny:
+            data["recipe"] = given.recipe.read_text()
+        write_result(name, environment, data, {"test_2016": rows, "Score": signature})
+
+
+def _run(given: argparse.Namespace, seed: int, out: Path, scratch: Path) -> dict[str, Any]:
+    """Train once, score once."""
+    train, valid, test = (_files(part, given, scratch) for part in ("train", "val", "test_2016_flickr"))
+    model = out / f"seed-{seed}"
+    if model.exists():
+        stop(f"{model} exists already: give another --out.")
+    command = [
+        *GLASSFORMER,
+        "train",
+        "translate",
+        *train,
+        "--valid",
+        valid[0],
+        "--valid",
+        valid[1],
+        "--out",
+        str(model),
+    ]
+    command += ["--recipe", str(given.recipe)] if given.tiny else ["--minutes", str(given.minutes)]
+    for change in [f"train.seed={seed}", *given.changes]:
+        command += ["--set", change]
+    began = time.monotonic()
+    if subprocess.run(command).returncode:
+        stop("The training failed; its own words are above.")
+    minutes = (time.monotonic() - began) / 60
+    answers, engine = _translate(model, test[0], [])
+    in_fp32, _ = _translate(model, test[0], ["--precision", "fp32"])
+    references = read_lines(Path(test[1]))
+    bleu = BLEU(tokenize="none", force=True) if given.tiny else BLEU()
+    scores = [bleu.corpus_score(found, [references]).score for found in (answers, in_fp32)]
+    return {
+        "seed": seed,
+        "bleu": scores[0],
+        "bleu_fp32": scores[1],
+        "chrf": CHRF().corpus_score(answers, [references]).score,
+        "signature": str(bleu.get_signature()),
+        "minutes": minutes,
+        "steps": _about(model)["steps"],
+        "about": _about(model),
+        "engine": engine,
+        "answers": answers,
+    }
+
+
+def _files(part: str, given: argparse.Namespace, scratch: Path) -> list[str]:
+    files = text_files(part, tokenised=given.tiny)
+    for file in files:
+        read_lines(file, 1)  # says which is missing
+    if part != "train" or given.subset is None:
+        return [str(file) for file in files]
+    parts = []
+    for file in files:
+        parts.append(scratch / file.name)
+        parts[-1].write_text("".join(f"{line}\n" for line in read_lines(file, given.subset)), encoding="utf-8")
+    return [str(file) for file in parts]
+
+
+def _translate(model: Path, source: str, options: list[str]) -> tuple[list[str], str]:
+    """What `glassformer translate` says to the file, and the engine that it names."""
+    with Path(source).open("rb") as lines:
+        command = [*GLASSFORMER, "translate", str(model), "--beam", str(BEAM), *options]
+        done = subprocess.run(command, stdin=lines, capture_output=True)
+    if done.returncode:
+        stop(f"Translating failed: {done.stderr.decode()[-1000:]}")
+    return done.stdout.decode().split("\n")[:-1], done.stderr.decode().partition("engine: ")[2].strip()
+
+
+def _about(model: Path) -> dict[str, Any]:
+    return json.loads((model / "settings.json").read_text())["about"]
+
+
+if __name__ == "__main__":
+    main()

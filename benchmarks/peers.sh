@@ -1,0 +1,28 @@
+#!/bin/sh
+# Makes .venv-peers: the systems that we measure ourselves against, beside this project (editable).
+#
+#   benchmarks/peers.sh                     # or: make peers
+#   PYTHON=python3.12 benchmarks/peers.sh
+#
+# torch goes first and pinned, and every later step keeps the pins of constraints.txt: otherwise pip may replace torch
+# by a build for graphics cards, and the peers would no longer run on the torch that we run on.
+set -eu
+cd "$(dirname "$0")/.."
+
+PYTHON=${PYTHON:-$(command -v python3.11 || command -v python3)}
+VENV=.venv-peers
+install() {
+    "$VENV/bin/pip" install --quiet --disable-pip-version-check --constraint constraints.txt "$@"
+}
+
+test -x "$VENV/bin/python" || "$PYTHON" -m venv "$VENV"
+install torch
+install transformers accelerate ctranslate2 sacrebleu sentencepiece
+# OpenNMT-py and eole go without their dependencies: together they ask for two versions of ctranslate2, and eole for
+# speech and vision packages that bring other builds of torch. What their training imports follows by name.
+install --no-deps OpenNMT-py==3.0.4 eole==0.6.4
+install --requirement benchmarks/peers-requirements.txt
+install --editable .
+"$VENV/bin/python" -W ignore -c "
+import ctranslate2, eole.bin.run.train, onmt.bin.train, torch, transformers
+print('peers ready in $VENV, torch', torch.__version__)"
