@@ -162,3 +162,15 @@ def test_load_errors(tmp_path: Path) -> None:
     path.write_text(json.dumps(data), encoding="utf-8")
     with pytest.raises(UserError, match="begins with the tokens"):
         load_tokenizer(path)
+
+
+def test_byte_pairs_are_joined_commonest_first_and_single_characters_stay() -> None:
+    tokenizer = train_tokenizer(
+        ["low low low low lower lower newest newest newest newest newest newest widest widest"], "bpe", 270
+    )
+    merges = json.loads(tokenizer.to_json())["model"]["merges"]
+    joined = ["".join(pair) if isinstance(pair, list) else pair.replace(" ", "") for pair in merges]
+    # "es" and "st" stand 8 times each, then "est" 8 times: no other pair is as common.
+    assert set(joined[:2]) <= {"es", "est", "st"}
+    assert "est" in joined[:2]
+    assert tokenizer.decode(tokenizer.encode("zyx")) == "zyx"

@@ -2,18 +2,17 @@
 
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
-from glassformer import config
 from glassformer.data.batch import PairBatch
 from glassformer.data.check import PairReport
 from glassformer.data.tokenizer import automatic_size
 from glassformer.model import EncoderDecoder, build, count_parameters
 from glassformer.model.settings import EncoderDecoderSettings
-from glassformer.sizes import load_size_data
 from glassformer.tasks.translate import TranslateJob, TranslateRecipe, automatic_translate_size
+from glassformer.tasks.translate_model import model_settings
 from glassformer.train.machine import keep_memory
 from glassformer.train.optim import build_optimizer
 
@@ -54,9 +53,7 @@ def plan_translation(found: PairReport, recipe: TranslateRecipe | None = None) -
     characters = found.source.characters.total + found.target.characters.total
     vocab_size = recipe.tokenizer.size or automatic_size(characters)
     size = automatic_translate_size(found.n_pairs) if recipe.size == "auto" else recipe.size
-    tables = {side: {"vocab_size": vocab_size} for side in ("source", "target")}
-    data = config.merge(config.merge(load_size_data(f"translate-{size}"), recipe.model), tables)
-    settings: EncoderDecoderSettings = config.parse(EncoderDecoderSettings, data, f"The size {size}")
+    settings = model_settings(replace(recipe, size=size), vocab_size, vocab_size)
     lengths = [2 + round(side.characters.mean / CHARACTERS_A_TOKEN) for side in (found.source, found.target)]
     batch_tokens = recipe.train.batch_tokens
     seconds, n_parameters = _seconds_a_step(settings, lengths[0], lengths[1], batch_tokens, recipe)

@@ -11,8 +11,6 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-import torch
-
 from glassformer import __version__, config
 from glassformer.data.check import PairReport, check_pairs, explain
 from glassformer.data.files import alone_in, write_text
@@ -20,12 +18,9 @@ from glassformer.data.pairs import Pair, PairFiles, fingerprint
 from glassformer.data.split import hold_out
 from glassformer.data.tokenizer import load_tokenizer
 from glassformer.errors import require
-from glassformer.model import EncoderDecoder, build, choose_device, count_parameters
-from glassformer.model.settings import EncoderDecoderSettings, ModelSettings
-from glassformer.sizes import load_size_data
-from glassformer.tasks.built_in import find_model
-from glassformer.tasks.grow import extend_tokenizers, grow_vocabulary
-from glassformer.tasks.model_dir import load_model, save_model
+from glassformer.model import EncoderDecoder, choose_device, count_parameters
+from glassformer.tasks.grow import extend_tokenizers
+from glassformer.tasks.model_dir import save_model
 from glassformer.tasks.plan import automatic_steps
 from glassformer.tasks.prepare import Pairs, Tokenizers, encode_pairs, load_pairs, make_tokenizers, usable_pairs
 from glassformer.tasks.translate import (
@@ -35,6 +30,7 @@ from glassformer.tasks.translate import (
     TranslateRecipe,
     automatic_translate_size,
 )
+from glassformer.tasks.translate_model import load_start, make_model
 from glassformer.train.finish import choose_weights, draw_losses
 from glassformer.train.loop import Trainer, Validation
 from glassformer.train.machine import keep_memory
@@ -80,7 +76,7 @@ def _train(
     recipe = _resolve(recipe, found)
     identity = _identity(files, recipe)
     data = _prepare(files, recipe, out, identity, report)
-    model = _model(recipe, data.tokenizers).to(choose_device(device))
+    model = make_model(recipe, data.tokenizers).to(choose_device(device))
     kind = recipe.size if recipe.start is None else f"as {recipe.start}"
     report.say(f"Model: {kind}, {count_parameters(model):,} parameters, {len(data.train):,} pairs to learn from.")
     job = TranslateJob(model, data.train, data.valid, recipe.train)
@@ -158,7 +154,7 @@ def _prepare(files: TrainingFiles, recipe: TranslateRecipe, out: Path, identity:
         return Prepared(load_pairs(folder / "train", tokenizers), load_pairs(folder / "valid", tokenizers), tokenizers)
     train, valid = _divide(files)
     if recipe.start is not None:
-        tokenizers = extend_tokenizers(_start(recipe).tokenizers, train)
+        tokenizers = extend_tokenizers(load_start(recipe.start).tokenizers, train)
     else:
         tokenizers = make_tokenizers(train, recipe.tokenizer)
     write_text(out / "tokenizer.json", tokenizers.target.to_json())
@@ -178,52 +174,6 @@ def _divide(files: TrainingFiles) -> tuple[Pairs, Pairs]:
         return usable_pairs(files.train), usable_pairs(files.valid)
     held = hold_out(files.train)
     return lambda: (item for item in held.train() if isinstance(item, Pair)), held.valid
-
-
-@dataclass(frozen=True)
-class Start:
-    """A trained model that another training starts from."""
-
-    model: EncoderDecoder
-    tokenizers: Tokenizers
-
-
-def _start(recipe: TranslateRecipe) -> Start:
-    assert recipe.start is not None
-    loaded = load_model(find_model(recipe.start))
-    require(
-        isinstance(loaded.model, EncoderDecoder) and loaded.task == "translate",
-        f"{recipe.start} is a model for {loaded.task}: a translator cannot start from it.",
-        "Start from a model made by `glassformer train translate`.",
-    )
-    assert isinstance(loaded.model, EncoderDecoder)
-    return Start(loaded.model, Tokenizers(loaded.source_tokenizer, loaded.tokenizer))
-
-
-def _model(recipe: TranslateRecipe, tokenizers: Tokenizers) -> EncoderDecoder:
-    """A new model, or the one to start from, with rows for the words that are new to it."""
-    torch.manual_seed(recipe.train.seed)
-    if recipe.start is not None:
-        start = _start(recipe)
-        return grow_vocabulary(start.model, start.tokenizers, tokenizers)
-    model = build(_model_settings(recipe, tokenizers))
-    assert isinstance(model, EncoderDecoder)
-    return model
-
-
-def _model_settings(recipe: TranslateRecipe, tokenizers: Tokenizers) -> ModelSettings:
-    """The size, the recipe's changes to it, and the vocabulary that was learned."""
-    name = recipe.size if "-" in recipe.size else f"translate-{recipe.size}"
-    data = config.merge(load_size_data(name), recipe.model)
-    data = config.merge(data, {"source": {"vocab_size": tokenizers.source.vocab_size}})
-    data = config.merge(data, {"target": {"vocab_size": tokenizers.target.vocab_size}})
-    if not tokenizers.joint:
-        data["tie_source_target"] = False
-    settings: ModelSettings = config.parse(ModelSettings, data, f"The model {recipe.size}")
-    require(
-        isinstance(settings, EncoderDecoderSettings), f"The size {name} is no encoder-decoder.", "Choose tiny … big."
-    )
-    return settings
 
 
 @contextlib.contextmanager

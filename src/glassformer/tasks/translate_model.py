@@ -1,0 +1,59 @@
+"""The model that a translation run trains: new in the recipe's shape, or a trained one with new words."""
+
+from dataclasses import dataclass
+
+import torch
+
+from glassformer import config
+from glassformer.errors import UserError, require
+from glassformer.model import EncoderDecoder, build
+from glassformer.model.settings import EncoderDecoderSettings, ModelSettings
+from glassformer.sizes import load_size_data
+from glassformer.tasks.built_in import find_model
+from glassformer.tasks.grow import grow_vocabulary
+from glassformer.tasks.model_dir import load_model
+from glassformer.tasks.prepare import Tokenizers
+from glassformer.tasks.translate import TranslateRecipe
+
+
+@dataclass(frozen=True)
+class Start:
+    """A trained model that another training starts from."""
+
+    model: EncoderDecoder
+    tokenizers: Tokenizers
+
+
+def load_start(name: str) -> Start:
+    loaded = load_model(find_model(name))
+    require(
+        isinstance(loaded.model, EncoderDecoder) and loaded.task == "translate",
+        f"{name} is a model for {loaded.task}: a translator cannot start from it.",
+        "Start from a model made by `glassformer train translate`.",
+    )
+    assert isinstance(loaded.model, EncoderDecoder)
+    return Start(loaded.model, Tokenizers(loaded.source_tokenizer, loaded.tokenizer))
+
+
+def make_model(recipe: TranslateRecipe, tokenizers: Tokenizers) -> EncoderDecoder:
+    """A new model, or the one to start from, with rows for the words that are new to it."""
+    torch.manual_seed(recipe.train.seed)
+    if recipe.start is not None:
+        start = load_start(recipe.start)
+        return grow_vocabulary(start.model, start.tokenizers, tokenizers)
+    model = build(model_settings(recipe, tokenizers.source.vocab_size, tokenizers.target.vocab_size, tokenizers.joint))
+    assert isinstance(model, EncoderDecoder)
+    return model
+
+
+def model_settings(recipe: TranslateRecipe, n_source: int, n_target: int, joint: bool = True) -> EncoderDecoderSettings:
+    """The size, the recipe's changes to it, and vocabularies of n_source and n_target tokens."""
+    name = recipe.size if "-" in recipe.size else f"translate-{recipe.size}"
+    tables = {"source": {"vocab_size": n_source}, "target": {"vocab_size": n_target}}
+    data = config.merge(config.merge(load_size_data(name), recipe.model), tables)
+    if not joint:
+        data["tie_source_target"] = False
+    settings: ModelSettings = config.parse(ModelSettings, data, f"The model {recipe.size}")
+    if not isinstance(settings, EncoderDecoderSettings):
+        raise UserError(f"The size {name} is no encoder-decoder.", "Choose tiny, small, base or big.")
+    return settings
