@@ -24,7 +24,7 @@ from benchmarks.environment import describe, in_own_process, need_peers, setting
 N_SENTENCES = {1: 200, 64: None}
 SETTINGS = {  # inter_threads, intra_threads, max_batch_size (0: as given)
     1: [(1, 1, 0), (1, 2, 0)],
-    64: [(1, 1, 0), (1, 2, 0), (2, 1, 32), (2, 1, 16), (2, 1, 8)],
+    64: [(1, 1, 0), (1, 2, 0), (2, 1, 32), (2, 1, 16), (2, 1, 8), (2, 1, 4)],
 }
 
 
