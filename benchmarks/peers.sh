@@ -18,8 +18,8 @@ install() {
 test -x "$VENV/bin/python" || "$PYTHON" -m venv "$VENV"
 install torch
 install transformers accelerate ctranslate2 sacrebleu sentencepiece
-# OpenNMT-py and eole go without their dependencies: together they ask for two versions of ctranslate2, and eole for
-# speech and vision packages that bring other builds of torch. What their training imports follows by name.
+# OpenNMT-py and eole go without their dependencies: together they ask for two versions of ctranslate2, and eole
+# for much that training text does not use. What their training imports follows by name.
 install --no-deps OpenNMT-py==3.0.4 eole==0.6.4
 install --requirement benchmarks/peers-requirements.txt
 install --editable .

@@ -1,7 +1,7 @@
 """Hugging Face: MarianMTModel with Seq2SeqTrainer, its length-grouped sampler and DataCollatorForSeq2Seq.
 
 Its batches count sentences: as many as give the same real target tokens a step as ours have in the mean.
-Grouping by length is not its default; it is the faster choice, and the one that its guides give for text.
+Grouping by length is not its default (random order is): it wastes less on padding, so it is the stronger peer.
 """
 
 import tempfile
