@@ -1,4 +1,4 @@
-"""The demo: teach a small Transformer to read dates as people write them, and look at what it learned.
+"""The demo: translate with the built-in model, then teach a new one to read dates as people write them.
 
 Makes its own data with Babel's tables (dates in eight languages, several styles), holds out whole days so that the
 model cannot have seen an answer, trains for about two minutes, and compares with the nearest neighbour.
@@ -16,6 +16,11 @@ from pathlib import Path
 from babel.dates import format_date
 
 LOCALES = ["en_US", "en_GB", "de_DE", "fr_FR", "es_ES", "it_IT", "nl_NL", "sv_SE"]
+SENTENCES = [
+    "Where is the station?",
+    "I would like a cup of coffee, please.",
+    "The children are playing in the garden.",
+]
 STYLES = ["full", "long", "medium", "EEE, d MMM y", "d. MMMM y", "MMMM d, y"]
 
 
@@ -50,8 +55,19 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=2.0)
     parser.add_argument("--out", type=Path, help="keep the model in this folder")
     arguments = parser.parse_args()
+    translate_some()
     with tempfile.TemporaryDirectory() as temporary:
         run(arguments.minutes, arguments.out or Path(temporary) / "dates", Path(temporary))
+
+
+def translate_some() -> None:
+    """The built-in model at work."""
+    from glassformer import load
+
+    print("The built-in model en-de, English to German:")
+    for source, target in zip(SENTENCES, load("en-de").translate(SENTENCES), strict=True):
+        print(f"  {source:<42} → {target}")
+    print("\nNow a new model: dates as people write them, in eight languages, to be read as ISO dates.\n")
 
 
 def run(minutes: float, out: Path, scratch: Path) -> None:
@@ -70,8 +86,8 @@ def run(minutes: float, out: Path, scratch: Path) -> None:
         {
             "tokenizer": {"kind": "char"},
             "train": {"minutes": minutes, "validations": 6, "n_translated": 100, "batch_tokens": 1024},
-            "model": {side: {"n_layers": 2, "dropout": 0.05} for side in ("encoder", "decoder")}
-            | {side: {"dropout": 0.0} for side in ("source", "target")},
+            "model": {side: {"n_layers": 2} for side in ("encoder", "decoder")},
+            "dropout": 0.05,
         },
     )
     files = TrainingFiles(open_pairs([scratch / "train.tsv"]), open_pairs([scratch / "valid.tsv"]))

@@ -191,7 +191,7 @@ def test_like_says_only_what_differs() -> None:
     small = load_size("translate-small")
     assert small.encoder.d_model == small.decoder.d_model == 256
     assert small.source.is_scaled
-    assert small.encoder.dropout == 0.3
+    assert small.encoder.dropout == 0.2
     assert load_size("translate-small", ["decoder.n_layers=2"]).decoder.n_layers == 2
 
 

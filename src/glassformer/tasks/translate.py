@@ -39,6 +39,8 @@ class TranslateRecipe(Settings):
     size: str = "auto"
     # Changes to the size, in its own words.
     model: dict[str, Any] = field(default_factory=dict)
+    # One dial for the front-ends and both stacks; None leaves the size's own. Less data, or more time, wants more.
+    dropout: float | None = None
     tokenizer: TokenizerSettings = field(default_factory=TokenizerSettings)
     train: TrainSettings = field(default_factory=TrainSettings)
     # A trained model to start from: its shape and vocabulary are taken, and new words are added.

@@ -49,8 +49,11 @@ def make_model(recipe: TranslateRecipe, tokenizers: Tokenizers) -> EncoderDecode
 def model_settings(recipe: TranslateRecipe, n_source: int, n_target: int, joint: bool = True) -> EncoderDecoderSettings:
     """The size, the recipe's changes to it, and vocabularies of n_source and n_target tokens."""
     name = recipe.size if "-" in recipe.size else f"translate-{recipe.size}"
-    tables = {"source": {"vocab_size": n_source}, "target": {"vocab_size": n_target}}
-    data = config.merge(config.merge(load_size_data(name), recipe.model), tables)
+    data = config.merge(load_size_data(name), recipe.model)
+    data = config.merge(data, {"source": {"vocab_size": n_source}, "target": {"vocab_size": n_target}})
+    if recipe.dropout is not None:
+        parts = ("source", "target", "encoder", "decoder")
+        data = config.merge(data, {part: {"dropout": recipe.dropout} for part in parts})
     if not joint:
         data["tie_source_target"] = False
     settings: ModelSettings = config.parse(ModelSettings, data, f"The model {recipe.size}")

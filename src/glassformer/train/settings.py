@@ -10,8 +10,9 @@ from glassformer.model.settings import Settings
 @dataclass(frozen=True, kw_only=True)
 class TrainSettings(Settings):
     seed: int = 1
-    # Real and padding tokens of the wider side in one batch.
-    batch_tokens: int = 4096
+    # Real and padding tokens of the wider side in one batch. Small batches make more of little time; much data and a
+    # graphics card want more.
+    batch_tokens: int = 2048
     # Batches added up to one step.
     accumulate: int = 1
     # The end: steps, or minutes (planned from measured speed), which win; with neither, what the data is worth.
