@@ -5,6 +5,7 @@ model = glassformer.load("runs/en-de")
 print(model.translate(["Where is the station?"]))
 """
 
+import os
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +15,10 @@ from glassformer.errors import UserError
 if TYPE_CHECKING:
     from glassformer.fast.choose import Engine, Precision
     from glassformer.tasks.translator import Translator
+
+# Threads that wait must sleep, not spin: beside one other busy process, spinning made training ten times slower
+# (docs/log.md). OpenMP reads this when torch is loaded; whoever sets it otherwise is heard.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 __version__ = version("glassformer")
 __all__ = ["UserError", "__version__", "load"]

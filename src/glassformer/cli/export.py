@@ -10,6 +10,18 @@ import typer
 if TYPE_CHECKING:
     from glassformer.tasks.model_dir import LoadedModel
 
+HOW_TO = """# For CTranslate2
+
+```python
+import ctranslate2, tokenizers
+
+tokenizer = tokenizers.Tokenizer.from_file("tokenizer.json")  # source_tokenizer.json for the source, if it is there
+translator = ctranslate2.Translator(".", intra_threads=1)
+tokens = tokenizer.encode("Where is the station?", add_special_tokens=False).tokens + ["</s>"]
+answer = translator.translate_batch([tokens], beam_size=4)[0].hypotheses[0]
+print(tokenizer.decode([tokenizer.token_to_id(token) for token in answer]))
+```
+"""
 FORMATS = {"ctranslate2": ("int8", "fp32"), "glassformer": ("int8", "fp16", "fp32")}
 
 
@@ -56,3 +68,7 @@ def _write(loaded: "LoadedModel", to: str, precision: str, folder: Path) -> None
     assert isinstance(loaded.model, EncoderDecoder)
     kind = "int8" if precision == "int8" else "float32"
     write_ctranslate2(loaded.model, loaded.tokenizer, folder, kind, loaded.source_tokenizer)  # type: ignore[arg-type]
+    for name in ("tokenizer.json", "source_tokenizer.json"):
+        if (loaded.path / name).exists():
+            shutil.copyfile(loaded.path / name, folder / name)
+    (folder / "README.md").write_text(HOW_TO, encoding="utf-8")

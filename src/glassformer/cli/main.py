@@ -1,5 +1,6 @@
 """The command `glassformer`: collects the verbs, and shows each error as one sentence."""
 
+import errno
 import json
 import os
 import sys
@@ -52,12 +53,24 @@ def run(arguments: list[str] | None = None) -> None:
             raise
         _fail(error.message, error.hint, "--json" in given)
     except _BadUsage as error:
-        _fail(str(error), _help_hint(error), "--json" in given)
+        _fail(f"{str(error).removesuffix('.')}.", _help_hint(error), "--json" in given)
     except (KeyboardInterrupt, typer.Abort):
         sys.exit(130)
     except BrokenPipeError:  # the reader has seen enough, as in `| head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _leave_stdout()
         sys.exit(0)
+    except OSError as error:
+        if debug:
+            raise
+        if error.errno == errno.ENOSPC:
+            _leave_stdout()  # what is still to be written would fail again
+        where = f" ({error.filename})" if error.filename else ""
+        reason = error.strerror or str(error)
+        _fail(f"{reason}{where}.", "Check the path, its permissions and the space on the disk.", "--json" in given)
+
+
+def _leave_stdout() -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _fail(message: str, hint: str, as_json: bool) -> None:

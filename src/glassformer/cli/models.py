@@ -13,6 +13,8 @@ def models(as_json: Annotated[bool, typer.Option("--json", help="Answer as JSON.
     found = built_in_models()
     if as_json:
         typer.echo(json.dumps(found, ensure_ascii=False))
+    elif not found:
+        typer.echo("No model is built in.", err=True)
     else:
         for name, title in found.items():
             typer.echo(f"{name:<12}{title}")

@@ -1,10 +1,9 @@
 """`glassformer translate MODEL [TEXT…]`."""
 
 import dataclasses
-import itertools
 import json
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -12,7 +11,7 @@ import typer
 if TYPE_CHECKING:
     from glassformer.tasks.translator import Translation
 
-CHUNK = 512  # lines read before they are answered: enough to sort by length
+BLOCK = 1 << 16  # bytes read at once: enough lines to sort by length
 
 
 def translate(
@@ -40,6 +39,7 @@ def translate(
     """Translate texts, or stdin line by line: as many lines out as in, in their order."""
     import glassformer
     from glassformer.decode.options import DecodeOptions
+    from glassformer.errors import require
 
     options = DecodeOptions(
         beam=max(beam, nbest) if beam > 0 else beam,  # as many answers need as wide a beam
@@ -54,26 +54,41 @@ def translate(
         seed=seed,
         no_repeat=no_repeat,
     )
+    require(
+        not (int8 and precision == "fp32"), "--int8 and --precision fp32 contradict each other.", "Give one of them."
+    )
+    idle = [
+        name
+        for name in ("temperature", "top_k", "top_p", "min_p", "seed")
+        if getattr(options, name) != getattr(DecodeOptions(), name)
+    ]
+    if idle and not sample:
+        typer.echo(f"Without --sample these have no effect: {', '.join(idle)}.", err=True)
     translator = glassformer.load(model, engine, "int8" if int8 else precision)  # type: ignore[arg-type]
     if not quiet:
         typer.echo(f"engine: {translator.engine_name(options, bool(phrase))}", err=True)
-    for chunk in _chunks(iter(text) if text else _lines()):
+    for chunk in [text] if text else _lines():
         for given, found in zip(
             chunk, translator.translate_all(chunk, options, prefix, phrase or [], as_json), strict=True
         ):
-            typer.echo(_as_json(given, found) if as_json else "\n".join(_as_line(t) for t in found))
+            print(_as_json(given, found) if as_json else "\n".join(_as_line(t) for t in found))
+        sys.stdout.flush()
 
 
-def _lines() -> Iterator[str]:
-    """Lines of stdin, split at line feeds only, whatever else they hold."""
-    for raw in sys.stdin.buffer:
-        yield raw.decode("utf-8", errors="replace").removesuffix("\n").removesuffix("\r")
+def _lines() -> Iterator[list[str]]:
+    """Lines of stdin as they come, split at line feeds only; a pause is answered, a file comes in blocks."""
+    rest = b""
+    read = getattr(sys.stdin.buffer, "read1", sys.stdin.buffer.read)
+    while block := read(BLOCK):
+        *whole, rest = (rest + block).split(b"\n")
+        if whole:
+            yield [_text(line) for line in whole]
+    if rest:
+        yield [_text(rest)]
 
 
-def _chunks(lines: Iterator[str]) -> Iterable[list[str]]:
-    size = 1 if sys.stdin.isatty() else CHUNK
-    while chunk := list(itertools.islice(lines, size)):
-        yield chunk
+def _text(line: bytes) -> str:
+    return line.decode("utf-8", errors="replace").removesuffix("\r")
 
 
 def _as_line(translation: "Translation") -> str:

@@ -27,7 +27,8 @@ def choose_backend(
         raise UserError(f"CTranslate2 cannot run this: {reason}.", "Set the engine to torch, or to auto.")
     if engine != "torch" and reason is None:
         return CTranslate2Backend(model, "float32" if precision == "fp32" else "int8")
-    if precision == "int8" or (precision == "auto" and on_cpu and can_run_int8()):
+    # Who asks for torch by name wants the model as it is.
+    if precision == "int8" or (precision == "auto" and engine != "torch" and on_cpu and can_run_int8()):
         return TorchBackend(quantise_int8(model), name="torch int8")
     return TorchBackend(model)
 

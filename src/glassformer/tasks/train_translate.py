@@ -19,6 +19,8 @@ from glassformer.data.split import hold_out
 from glassformer.data.tokenizer import load_tokenizer
 from glassformer.errors import require
 from glassformer.model import EncoderDecoder, choose_device, count_parameters
+from glassformer.sizes import load_size_data
+from glassformer.tasks.built_in import find_model
 from glassformer.tasks.grow import extend_tokenizers
 from glassformer.tasks.model_dir import save_model
 from glassformer.tasks.plan import automatic_steps
@@ -30,12 +32,14 @@ from glassformer.tasks.translate import (
     TranslateRecipe,
     automatic_translate_size,
 )
-from glassformer.tasks.translate_model import load_start, make_model
+from glassformer.tasks.translate_model import load_start, make_model, size_name
 from glassformer.train.finish import choose_weights, draw_losses
 from glassformer.train.loop import Trainer, Validation
 from glassformer.train.machine import keep_memory
 from glassformer.train.report import Report
 from glassformer.train.run_files import begun_otherwise
+
+FEW_STEPS = 200  # a model that made fewer has hardly begun
 
 
 @dataclass(frozen=True)
@@ -57,6 +61,7 @@ def train_translate(
     began = time.monotonic()
     keep_memory()
     _check_folder(out, resume)
+    _check_recipe(recipe, device)
     found = check_pairs(files.train, files.valid)  # before anything is written
     with alone_in(out):
         return _train(files, found, recipe, out, resume, device, Report(out, quiet, tensorboard), began)
@@ -100,8 +105,12 @@ def _train(
         return False
     validation, how = choose_weights(trainer)
     _save(out, model, data, recipe, found, validation, trainer, how)
-    numbers = ", ".join(f"{name} {value:.4g}" for name, value in validation.metrics.items())
+    numbers = ", ".join(f"{name} {value:.2f}" for name, value in validation.metrics.items())
     report.say(f'Done: {out} holds the model ({how}; {numbers}).\nTry: glassformer translate {out} "…"')
+    if trainer.progress.step < FEW_STEPS:
+        report.say(
+            f"It made only {trainer.progress.step} steps and can know little: give it more --minutes or --steps."
+        )
     return True
 
 
@@ -120,6 +129,26 @@ def _check_folder(out: Path, resume: bool) -> None:
         "Add --resume to go on with it, or give another --out.",
     )
     require(not out.exists() or out.is_dir(), f"{out} is a file, not a folder.", "Give another --out.")
+    ours = {"data", "tokenizer.json", "source_tokenizer.json", "recipe.toml", "metrics.jsonl", ".lock"}
+    foreign = [] if begun or not out.exists() else [path.name for path in out.iterdir() if path.name not in ours]
+    require(
+        not foreign, f"{out} holds other files, such as {foreign[0] if foreign else ''}.", "Give a new folder as --out."
+    )
+
+
+def _check_recipe(recipe: TranslateRecipe, device: str) -> None:
+    """What can be refused before the data is read."""
+    choose_device(device)
+    if recipe.start is not None:
+        find_model(recipe.start)
+    elif recipe.size != "auto":
+        load_size_data(size_name(recipe.size))
+    kind = recipe.tokenizer.kind
+    require(
+        kind in ("bpe", "word", "char") or Path(kind).is_file(),
+        f"There is no tokenizer {kind!r}.",
+        "Choose bpe, word or char, or give a tokenizer.json.",
+    )
 
 
 def _resolve(recipe: TranslateRecipe, found: PairReport) -> TranslateRecipe:

@@ -136,7 +136,7 @@ class TranslateJob:
         exact = 100 * sum(guess == answer for guess, answer in zip(guesses, answers, strict=True)) / n
         samples = [
             f"{valid.source.tokenizer.decode(sources[i])} → {guesses[i]}  (wanted: {answers[i]})"
-            for i in range(min(3, n))
+            for i in sorted({0, n // 2, n - 1})
         ]
         # BLEU alone says nothing about targets of a word or two.
         return Validation((bleu + chrf) / 2, {"valid_loss": loss, "bleu": bleu, "chrf": chrf, "exact": exact}, samples)

@@ -60,6 +60,8 @@ class Translator:
         options = options or DecodeOptions()
         if isinstance(texts, str):
             raise UserError("translate got one string.", "Give a list of texts.")
+        for text in texts:
+            require(isinstance(text, str), f"translate got {text!r}, which is no text.", "Give a list of strings.")
         start = tuple(self.loaded.tokenizer.encode(prefix)) if prefix else ()
         pieces = [split_long(text.strip(), LONGEST, self._n_tokens) for text in texts]
         flat = [piece.text for parts in pieces for piece in parts if piece.text]

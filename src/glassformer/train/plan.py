@@ -1,5 +1,6 @@
 """How many steps fit into the time: measured before the run, and again at every validation."""
 
+import math
 import time
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,9 @@ if TYPE_CHECKING:
     from glassformer.train.loop import Job
 
 N_MEASURED = 8
+VALIDATING = 0.1  # share of the time that validation may take
+ENDING = 3  # validations at the end: the last step, the mean, and one of them again
+FIRST = 15.0  # seconds of training before the first validation
 UPDATE = 1.05  # the optimizer's share, which is not measured because that would change the weights
 
 
@@ -40,8 +44,15 @@ def plan_steps(
 ) -> None:
     """Fit the number of steps to the minutes that are left, and say when to validate next."""
     p, s = progress, settings
+    interval = 1
     if s.minutes is not None and seconds_a_step > 0:
-        left = s.minutes * 60 - p.seconds
-        n_validations = s.validations * max(0.0, 1 - p.step / max(1, p.n_steps)) + 3  # 3: the ending compares means
-        p.n_steps = p.step + max(1, int((left - n_validations * seconds_a_validation) / seconds_a_step))
-    p.next_validation = min(p.n_steps, p.step + max(1, p.n_steps // s.validations))
+        left = s.minutes * 60 - p.seconds - ENDING * seconds_a_validation
+        # Validation may take its share of the time, no more, and the first comes when there is something to see.
+        first = FIRST if p.step == 0 else 0.0
+        apart = max(s.minutes * 60 / s.validations, seconds_a_validation / VALIDATING, first)
+        validating = left // apart * seconds_a_validation
+        p.n_steps = p.step + max(1, int((left - validating) / seconds_a_step))
+        interval = math.ceil(apart / seconds_a_step)
+    if s.steps is not None:
+        p.n_steps = min(p.n_steps, s.steps)
+    p.next_validation = min(p.n_steps, p.step + max(interval, p.n_steps // s.validations, 1))

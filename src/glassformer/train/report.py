@@ -81,7 +81,7 @@ class Report:
         if self.recent:  # so that both losses are known at this step
             self._describe(p, lr)
         self.log({**_place(p), **found.metrics, "samples": found.samples})
-        numbers = "  ".join(f"{name} {value:.4g}" for name, value in found.metrics.items())
+        numbers = "  ".join(f"{name} {value:.2f}" for name, value in found.metrics.items())
         self.say(f"[{_clock(p.seconds)}] step {p.step}  {numbers}")
         width = self.console.width if self.console.is_terminal else WIDTH
         for sample in found.samples:

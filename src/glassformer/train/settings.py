@@ -15,7 +15,7 @@ class TrainSettings(Settings):
     batch_tokens: int = 2048
     # Batches added up to one step.
     accumulate: int = 1
-    # The end: steps, or minutes (planned from measured speed), which win; with neither, what the data is worth.
+    # The end: steps or minutes (planned from measured speed), what comes first; with neither, what the data is worth.
     steps: int | None = None
     minutes: float | None = None
     # The peak of the schedule; 2e-3 suits small pre-norm models, large ones want less.
