@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from glassformer.fast.choose import Engine, Precision
     from glassformer.tasks.translator import Translator
 
-# Threads that wait must sleep, not spin: beside one other busy process, spinning made training ten times slower
-# (docs/log.md). OpenMP reads this when torch is loaded; whoever sets it otherwise is heard.
-os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+# Threads that wait for each other spin for a moment, then sleep. The default is to spin on, which beside one other busy
+# process made training many times slower (docs/log.md). OpenMP reads this when torch is loaded.
+os.environ.setdefault("GOMP_SPINCOUNT", "10000")
 
 __version__ = version("glassformer")
 __all__ = ["UserError", "__version__", "load"]
