@@ -199,7 +199,7 @@ def test_bad_directory(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize("place", ["none", "file"])
 def test_no_directory(tmp_path: Path, place: str) -> None:
     (tmp_path / "file").write_text("x")
-    with pytest.raises(UserError, match="There is no model directory"):
+    with pytest.raises(UserError, match="There is no folder"):
         load_model(tmp_path / place)
 
 
@@ -246,3 +246,13 @@ def test_wild_settings_are_a_user_error_or_load(whole: tuple[Path, dict[str, byt
         assert error.message  # noqa: PT017 (either way is right)
     finally:
         (folder / "settings.json").write_bytes(contents["settings.json"])
+
+
+def test_a_file_and_an_export_are_called_by_their_names(tmp_path: Path) -> None:
+    file = tmp_path / "pairs.tsv"
+    file.write_text("a\tb\n")
+    with pytest.raises(UserError, match="is a file, not a model directory"):
+        load_model(file)
+    (tmp_path / "model.bin").write_bytes(b"")
+    with pytest.raises(UserError, match="It was exported for CTranslate2"):
+        load_model(tmp_path)

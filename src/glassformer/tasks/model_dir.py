@@ -22,6 +22,7 @@ from glassformer.model import Transformer, build_empty
 from glassformer.model.settings import ModelSettings
 
 FORMAT = 1
+_UNFINISHED = "If training was stopped there, go on with --resume."
 Storage = Literal["fp32", "fp16", "int8"]
 
 
@@ -70,12 +71,11 @@ def load_model(folder: Path) -> LoadedModel:
 
 def _read_settings(folder: Path) -> dict[str, Any]:
     path = folder / "settings.json"
-    require(folder.is_dir(), f"There is no model directory {folder}.", "Train one, or see `glassformer models`.")
-    require(
-        path.exists(),
-        f"{folder} is not a finished model: settings.json is missing.",
-        "If training was stopped there, go on with --resume.",
-    )
+    missing = f"{folder} is a file, not a model directory." if folder.exists() else f"There is no folder {folder}."
+    require(folder.is_dir(), missing, "Train a model, or see `glassformer models`.")
+    exported = (folder / "model.bin").exists()
+    hint = "It was exported for CTranslate2: use the model that it came from." if exported else _UNFINISHED
+    require(path.exists(), f"{folder} is not a finished model: settings.json is missing.", hint)
     try:
         settings = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -122,7 +122,8 @@ def _unpack(model: Transformer, path: Path) -> None:
         with safe_open(path, framework="pt") as file:
             stored = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
     except FileNotFoundError:
-        raise UserError(f"{path} is missing.", "A model directory needs it; copy the whole folder.") from None
+        what = "cannot be read" if path.exists() else "is missing"
+        raise UserError(f"{path} {what}.", "A model directory needs it; copy the whole folder.") from None
     except (SafetensorError, OSError, ValueError) as error:
         raise UserError(f"{path} is damaged: {error}.", "Copy it again from where it came.") from None
     parts = dict(stored)

@@ -135,7 +135,7 @@ class TranslateJob:
         chrf = CHRF().corpus_score(guesses, [answers]).score
         exact = 100 * sum(guess == answer for guess, answer in zip(guesses, answers, strict=True)) / n
         samples = [
-            f"{valid.source.tokenizer.decode(sources[i])} → {guesses[i]}  (wanted: {answers[i]})"
+            f"{valid.source.tokenizer.decode(sources[i])} → {guesses[i] or '(nothing)'}  (wanted: {answers[i]})"
             for i in sorted({0, n // 2, n - 1})
         ]
         # BLEU alone says nothing about targets of a word or two.
