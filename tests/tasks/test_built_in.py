@@ -1,0 +1,61 @@
+"""Models that come with the package work offline right after the install, and say where they come from."""
+
+import io
+import json
+from types import SimpleNamespace
+
+import pytest
+
+import glassformer
+from glassformer.cli import translate
+from glassformer.cli.main import run
+from glassformer.errors import UserError
+from glassformer.tasks.built_in import FOLDER, built_in_models, find_model
+
+NAMES = sorted(built_in_models())
+
+
+def test_en_de_is_there() -> None:
+    assert "en-de" in NAMES
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_is_small_and_says_where_it_comes_from(name: str) -> None:
+    files = list((FOLDER / name).iterdir())
+    assert sum(path.stat().st_size for path in files) <= 15_000_000
+    card = (FOLDER / name / "README.md").read_text(encoding="utf-8")
+    assert "CC-BY" in card
+    assert (FOLDER / name / "recipe.toml").exists()
+
+
+@pytest.mark.parametrize("engine", ["auto", "torch"])
+def test_en_de_translates(engine: str) -> None:
+    model = glassformer.load("en-de", engine=engine)  # type: ignore[arg-type]
+    assert model.translate(["Where is the station?", "", "I am tired."]) == ["Wo ist der Bahnhof?", "", "Ich bin müde."]
+
+
+def test_a_near_name_is_suggested() -> None:
+    with pytest.raises(UserError, match=r"There is no model 'en-dee'.*Did you mean en-de\?"):
+        find_model("en-dee")
+
+
+def test_the_list_is_json_too(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        run(["models", "--json"])
+    assert json.loads(capsys.readouterr().out) == built_in_models()
+
+
+def test_lines_are_given_as_they_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A block that ends in the middle of a line waits for the rest of that line only."""
+    blocks = [b"one\ntw", b"o\r\n", b"three"]
+    read = []
+
+    def read1(_: int) -> bytes:
+        read.append(blocks[len(read)] if len(read) < len(blocks) else b"")
+        return read[-1]
+
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=SimpleNamespace(read1=read1, read=io.BytesIO().read)))
+    lines = translate._lines()
+    assert (next(lines), len(read)) == (["one"], 1)
+    assert (next(lines), len(read)) == (["two"], 2)
+    assert list(lines) == [["three"]]
