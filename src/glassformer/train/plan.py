@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 N_MEASURED = 8
 VALIDATING = 0.1  # share of the time that validation may take
 ENDING = 3  # validations at the end: the last step, the mean, and one of them again
+SAVING = 0.01  # share of the time for writing the model, its card and its picture
 FIRST = 15.0  # seconds of training before the first validation
 UPDATE = 1.05  # the optimizer's share, which is not measured because that would change the weights
 
@@ -46,7 +47,7 @@ def plan_steps(
     p, s = progress, settings
     interval = 1
     if s.minutes is not None and seconds_a_step > 0:
-        left = s.minutes * 60 - p.seconds - ENDING * seconds_a_validation
+        left = s.minutes * 60 * (1 - SAVING) - p.seconds - ENDING * seconds_a_validation
         # Validation may take its share of the time, no more, and the first comes when there is something to see.
         first = FIRST if p.step == 0 else 0.0
         apart = max(s.minutes * 60 / s.validations, seconds_a_validation / VALIDATING, first)
