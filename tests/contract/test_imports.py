@@ -16,7 +16,7 @@ FLOORS = [
     {"sizes"},
     {"ladder", "decode"},
     {"train", "tasks"},
-    {"fast", "look", "exchange"},
+    {"fast", "look", "exchange", "learn"},
     {"api"},
     {"serve"},
     {"cli"},
