@@ -90,7 +90,8 @@ class Rung(ABC):
         """log p of each word, given those before it."""
         scores = [self.predict(sequence[:i])[word] for i, word in enumerate(sequence)]
         with np.errstate(divide="ignore"):
-            return np.log(np.array(scores))
+            logs: Scores = np.log(np.array(scores, dtype=np.float64))
+        return logs
 
     def perplexity(self, sequences: Iterable[Words]) -> float:
         """How many words the rung hesitates between, on average; infinite if it held something for impossible."""
