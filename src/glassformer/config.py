@@ -22,6 +22,20 @@ from glassformer.errors import UserError
 
 T = TypeVar("T")
 
+# The validator's kinds of errors, in words for people.
+WANTED = {
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "bool_type": "true or false",
+    "string_type": "text",
+    "list_type": "a list",
+    "tuple_type": "a list",
+    "too_long": "a shorter list",
+    "dataclass_type": "a group of settings",
+    "dict_type": "a group of settings",
+}
+
 
 def parse(kind: type[T] | Any, data: Mapping[str, Any], origin: str = "the settings") -> T:
     """Checked settings of the given dataclass, or union of dataclasses, from plain data; "none" stands for None."""
@@ -91,6 +105,14 @@ def merge(base: Mapping[str, Any], top: Mapping[str, Any]) -> dict[str, Any]:
         else:
             merged[key] = value
     return merged
+
+
+def flatten(data: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """One level: `a.b` for b in the group a; "none" is None here too."""
+    flat: dict[str, Any] = {}
+    for key, value in _with_none(data).items():
+        flat |= flatten(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {f"{prefix}{key}": value}
+    return flat
 
 
 def write_toml(data: Mapping[str, Any], prefix: str = "") -> str:
@@ -186,8 +208,10 @@ def _explain(kind: Any, error: ErrorDetails) -> str:
         owner = _owner(kind, [str(part) for part in error["loc"][:-1]])
         known = [field.name for member in owner for field in dataclasses.fields(member)]
         return f"there is no setting {path} ({_suggest(keys[-1], known)})"
-    message = error["msg"][0].lower() + error["msg"][1:]
-    return f"{path or 'it'} is {error['input']!r}, but {message}"
+    if error["type"] == "missing":
+        return f"{path} is missing"
+    wanted = WANTED.get(error["type"]) or error["msg"].removeprefix("Input should be ")
+    return f"{path or 'it'} is {error['input']!r}, but it must be {wanted}"
 
 
 def _owner(kind: Any, loc: list[str]) -> list[type]:

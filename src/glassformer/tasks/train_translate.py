@@ -175,7 +175,7 @@ def _prepare(files: TrainingFiles, recipe: TranslateRecipe, out: Path, identity:
     """Tokens on disk; what an earlier start of the same run made is used again."""
     mark, folder = out / "data" / "identity", out / "data"
     if mark.exists() and mark.read_text() != identity and (out / "checkpoints").exists():
-        raise begun_otherwise(out)
+        raise begun_otherwise(out, _what_changed(out / "recipe.toml", recipe))
     if mark.exists() and mark.read_text() == identity:
         target = load_tokenizer(out / "tokenizer.json")
         own = out / "source_tokenizer.json"
@@ -196,6 +196,19 @@ def _prepare(files: TrainingFiles, recipe: TranslateRecipe, out: Path, identity:
     report.say(f"Vocabulary: {tokenizers.target.vocab_size:,} tokens. Validation: {len(valid_data):,} pairs.")
     write_text(mark, identity)
     return Prepared(train_data, valid_data, tokenizers)
+
+
+def _what_changed(file: Path, recipe: TranslateRecipe) -> str:
+    """In words, what the run was begun with; where all settings are the same, it is the data that is not."""
+    before, now = (config.flatten(data) for data in (config.read_toml(file), config.to_data(recipe)))
+    if recipe.train.steps is None and recipe.train.minutes is None:
+        before["train.steps"] = None  # the file names the steps that the data was worth
+    changed = [
+        f"{key} = {before.get(key)} (now {now.get(key)})"
+        for key in sorted(before.keys() | now.keys())
+        if before.get(key) != now.get(key)
+    ]
+    return ", ".join(changed) if changed else "other data"
 
 
 def _divide(files: TrainingFiles) -> tuple[Pairs, Pairs]:

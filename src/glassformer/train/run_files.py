@@ -158,8 +158,8 @@ def _saved_in(path: Path) -> list[tuple[int, float]]:
     return list(read_state(path).get("progress", {}).get("saved", []))
 
 
-def begun_otherwise(out: Path) -> UserError:
+def begun_otherwise(out: Path, what: str = "other data, model or settings") -> UserError:
     return UserError(
-        f"The run in {out} was begun with other data, model or settings.",
+        f"The run in {out} was begun with {what}.",
         "Give the same ones to go on, or another --out for a new run.",
     )
