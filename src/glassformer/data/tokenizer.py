@@ -8,6 +8,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -22,12 +23,26 @@ SPECIALS = ["<pad>", "<s>", "</s>"]
 SMALLEST = 256 + len(SPECIALS)
 
 
-class Tokenizer:
-    """A trained tokenizer; padding, start and end are ids 0, 1 and 2, and never come out of a text."""
+@dataclass(frozen=True)
+class Marks:
+    """The ids that a model's texts begin and end with; one from elsewhere has its own, and may have a chat template."""
 
-    def __init__(self, core: Core) -> None:
-        self.core = core
+    start: int | None = START
+    ends: tuple[int, ...] = (END,)
+    chat_template: str | None = None
+
+
+class Tokenizer:
+    """A trained tokenizer; padding, start and end (ids 0, 1 and 2 in ours) never come out of a text."""
+
+    def __init__(self, core: Core, marks: Marks | None = None) -> None:
+        """`marks` belong to a tokenizer from elsewhere."""
+        self.core, self.marks, self.is_ours = core, marks or Marks(), marks is None
         self.core.encode_special_tokens = True  # a text that contains "</s>" is text
+        special = (
+            range(END + 1) if marks is None else (i for i, t in core.get_added_tokens_decoder().items() if t.special)
+        )
+        self.special = frozenset(special)
 
     @property
     def vocab_size(self) -> int:
@@ -39,13 +54,21 @@ class Tokenizer:
     def encode_batch(self, texts: list[str]) -> list[list[int]]:
         return [encoding.ids for encoding in self.core.encode_batch_fast(texts, add_special_tokens=False)]
 
+    def encode_marked(self, text: str) -> list[int]:
+        """A text in which marks such as <|im_start|> mean what they say; only for what our own code put together."""
+        self.core.encode_special_tokens = False
+        try:
+            return list(self.core.encode(text, add_special_tokens=False).ids)
+        finally:
+            self.core.encode_special_tokens = True
+
     def decode(self, ids: list[int]) -> str:
         """Text without padding, start and end."""
-        return str(self.core.decode([i for i in ids if i > END], skip_special_tokens=False))
+        return str(self.core.decode([i for i in ids if i not in self.special], skip_special_tokens=False))
 
     def tokens(self, ids: list[int]) -> list[str]:
         """Each id as a person would read it; bytes that are no whole character show as they can."""
-        return [SPECIALS[i] if i <= END else self.core.decoder.decode([self.core.id_to_token(i)]) for i in ids]
+        return [self.piece(i) if i in self.special else self.core.decoder.decode([self.piece(i)]) for i in ids]
 
     def piece(self, i: int) -> str:
         """A token as the vocabulary writes it, byte by byte."""
@@ -59,14 +82,16 @@ class Tokenizer:
         return str(self.core.to_str(pretty=False))
 
 
-def load_tokenizer(path: Path) -> Tokenizer:
-    """A tokenizer.json made by `train_tokenizer`."""
+def load_tokenizer(path: Path, marks: Marks | None = None) -> Tokenizer:
+    """A tokenizer.json made by `train_tokenizer`, or one from elsewhere with its marks."""
     try:
         core = Core.from_str(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise UserError(f"There is no tokenizer {path}.", "A model directory holds one as tokenizer.json.") from None
     except Exception as error:  # the library raises bare Exception
         raise UserError(f"{path} is not a tokenizer: {error}.") from None
+    if marks is not None:
+        return Tokenizer(core, marks)
     found = [core.id_to_token(i) for i in range(len(SPECIALS))]
     require(
         found == SPECIALS,

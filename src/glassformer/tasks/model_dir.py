@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from glassformer import config
 from glassformer.data.files import write_text, writing
-from glassformer.data.tokenizer import Tokenizer, load_tokenizer
+from glassformer.data.tokenizer import Marks, Tokenizer, load_tokenizer
 from glassformer.errors import UserError, require
 from glassformer.model import Transformer, build_empty
 from glassformer.model.settings import ModelSettings
@@ -54,6 +54,8 @@ def save_model(
     with writing(folder / "model.safetensors") as file:
         file.write(save(_pack(model, storage), metadata={"format": "pt"}))
     settings = {"format": FORMAT, "task": task, "model": config.to_data(model.settings), "about": about or {}}
+    if not tokenizer.is_ours:
+        settings["marks"] = config.to_data(tokenizer.marks)
     write_text(folder / "settings.json", json.dumps(settings, indent=2, ensure_ascii=False) + "\n")
 
 
@@ -62,7 +64,8 @@ def load_model(folder: Path) -> LoadedModel:
     settings = _read_settings(folder)
     model = build_empty(config.parse(ModelSettings, settings["model"], f"{folder / 'settings.json'}"))
     _unpack(model, folder / "model.safetensors")
-    tokenizer = load_tokenizer(folder / "tokenizer.json")
+    marks = config.parse(Marks, settings["marks"], f"{folder / 'settings.json'}") if "marks" in settings else None
+    tokenizer = load_tokenizer(folder / "tokenizer.json", marks)
     own = folder / "source_tokenizer.json"
     source_tokenizer = load_tokenizer(own) if own.exists() else tokenizer
     _check_vocabulary(model.settings, tokenizer, source_tokenizer, folder)
@@ -94,10 +97,15 @@ def _read_settings(folder: Path) -> dict[str, Any]:
 
 def _check_vocabulary(settings: ModelSettings, target: Tokenizer, source: Tokenizer, folder: Path) -> None:
     expected = [(getattr(settings, side, None), t) for side, t in (("source", source), ("target", target))]
+    marks = target.marks
+    for mark in (() if marks.start is None else (marks.start,)) + marks.ends:
+        known = 0 <= mark < target.vocab_size
+        require(known, f"settings.json in {folder} has the mark {mark}, which is no token.", "Import the model again.")
     for front_end, tokenizer in expected:
         size = getattr(front_end, "vocab_size", None)
         require(
-            size is None or size == tokenizer.vocab_size,
+            # Models from elsewhere may have spare rows.
+            size is None or size == tokenizer.vocab_size or (not tokenizer.is_ours and size > tokenizer.vocab_size),
             f"The tokenizer in {folder} knows {tokenizer.vocab_size} tokens, but the model {size}.",
             "Put back the tokenizer.json that belongs to the model.",
         )
