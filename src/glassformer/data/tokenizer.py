@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers, trainers
 from tokenizers import Tokenizer as Core
@@ -26,6 +26,8 @@ SMALLEST = 256 + len(SPECIALS)
 @dataclass(frozen=True)
 class Marks:
     """The ids that a model's texts begin and end with; one from elsewhere has its own, and may have a chat template."""
+
+    __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}
 
     start: int | None = START
     ends: tuple[int, ...] = (END,)
