@@ -61,7 +61,7 @@ class ContextTree:
             keys = self._keys(rows, stream, k)
             seen = keys != UNKNOWN
             self.levels.append(Counts.count(keys[seen], stream.targets[seen], weights[seen], n_words))
-            rows = self.levels[k].find(keys)
+            rows = self.levels[k].find(keys) if k < order else rows
 
     def find(self, stream: Stream) -> Iterator[Ids]:
         """For each level, the rows of the contexts; -1 where a context was never seen, or is too short."""
