@@ -16,6 +16,7 @@ from glassformer.errors import require
 from glassformer.model import EncoderDecoder
 from glassformer.model.settings import Settings
 from glassformer.tasks.backend import Request, TorchBackend
+from glassformer.tasks.run import Recipe
 from glassformer.train.loop import Validation
 from glassformer.train.loss import cross_entropy
 from glassformer.train.settings import TrainSettings
@@ -32,9 +33,7 @@ class TokenizerSettings(Settings):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TranslateRecipe(Settings):
-    """All that a run depends on besides its data; saved with the model as recipe.toml."""
-
+class TranslateRecipe(Recipe):
     # tiny, small, base, big, any name from `glassformer sizes`, or auto: from the number of pairs.
     size: str = "auto"
     # Changes to the size, in its own words.
@@ -42,7 +41,6 @@ class TranslateRecipe(Settings):
     # One dial for the front-ends and both stacks; None leaves the size's own. Less data, or more time, wants more.
     dropout: float | None = None
     tokenizer: TokenizerSettings = field(default_factory=TokenizerSettings)
-    train: TrainSettings = field(default_factory=TrainSettings)
     # A trained model to start from: its shape and vocabulary are taken, and new words are added.
     start: str | None = None
     # Pairs with more tokens than this on a side are left out of training.

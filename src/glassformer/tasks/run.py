@@ -1,0 +1,168 @@
+"""A training run in a folder, whatever the task: whether it may begin, how it goes on, how it is stopped and ends."""
+
+import contextlib
+import hashlib
+import json
+import signal
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from glassformer import __version__, config
+from glassformer.data.files import write_text
+from glassformer.errors import require
+from glassformer.model.settings import Settings
+from glassformer.train.finish import choose_weights, draw_losses
+from glassformer.train.loop import Job, Trainer, Validation
+from glassformer.train.report import Report
+from glassformer.train.run_files import begun_otherwise
+from glassformer.train.settings import TrainSettings
+
+FEW_STEPS = 200  # a model that made fewer has hardly begun
+OURS = {"data", "tokenizer.json", "source_tokenizer.json", "recipe.toml", "metrics.jsonl", ".lock"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe(Settings):
+    """All that a run depends on besides its data, saved as recipe.toml; each task adds its own settings."""
+
+    train: TrainSettings = field(default_factory=TrainSettings)
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A run that came to its end."""
+
+    validation: Validation
+    about: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run in one folder."""
+
+    out: Path
+    resume: bool
+    report: Report
+    began: float
+
+    @property
+    def data(self) -> Path:
+        return self.out / "data"
+
+    def is_prepared(self, identity: str, recipe: Recipe) -> bool:
+        """Whether an earlier start of the same run left its data; another run's is refused."""
+        mark = self.data / "identity"
+        same = mark.exists() and mark.read_text() == identity
+        if mark.exists() and not same and (self.out / "checkpoints").exists():
+            raise begun_otherwise(self.out, _what_changed(self.out / "recipe.toml", recipe))
+        return same
+
+    def prepared(self, identity: str) -> None:
+        write_text(self.data / "identity", identity)
+
+    def train(self, job: Job, recipe: Recipe, identity: str, automatic_steps: int) -> Finished | None:
+        """Train to the end and put the best weights into the model; None if the run was stopped and can be taken up."""
+        if recipe.train.steps is None and recipe.train.minutes is None:
+            recipe = replace(recipe, train=replace(recipe.train, steps=automatic_steps))
+        trainer = Trainer(job, recipe.train, self.out, identity, self.report)
+        if self.resume:
+            going = trainer.resume()
+            self.report.say(
+                f"Going on from step {trainer.progress.step}." if going else "There is no checkpoint yet: beginning."
+            )
+        if trainer.progress.step == 0:
+            trainer.progress.seconds = time.monotonic() - self.began  # the minutes are those of the whole command
+        write_text(self.out / "recipe.toml", config.write_toml(config.to_data(recipe)))
+        with _stopping(trainer):
+            trainer.run()
+        self.report.close()
+        step = trainer.progress.step
+        if not trainer.progress.finished:
+            self.report.say(f"Stopped and saved at step {step}. The same command with --resume goes on.")
+            return None
+        validation, how = choose_weights(trainer)
+        draw_losses(self.out / "metrics.jsonl", self.out / "losses.png")
+        about = {
+            "glassformer": __version__,
+            "weights": how,
+            "steps": step,
+            "minutes": round(trainer.progress.seconds / 60, 2),
+            "validation": {name: round(value, 4) for name, value in validation.metrics.items()},
+        }
+        return Finished(validation, about)
+
+    def end(self, finished: Finished, example: str) -> None:
+        """The last words."""
+        numbers = ", ".join(f"{name} {value:.2f}" for name, value in finished.validation.metrics.items())
+        how, steps = finished.about["weights"], finished.about["steps"]
+        self.report.say(f"Done: {self.out} holds the model ({how}; {numbers}).\nTry: {example}")
+        if steps < FEW_STEPS:
+            self.report.say(f"It made only {steps} steps and can know little: give it more --minutes or --steps.")
+
+    def write_card(self, what: str, use: str, finished: Finished) -> None:
+        """The model's README.md."""
+        shown = {**finished.about, **finished.about["validation"]}
+        rows = "\n".join(f"| {key} | {value} |" for key, value in shown.items() if key != "validation")
+        samples = "\n".join(f"- {sample}" for sample in finished.validation.samples)
+        text = (
+            f"# {self.out.name}\n\n{what} `recipe.toml` says how, `metrics.jsonl` and `losses.png` how it went.\n\n"
+            f"| | |\n|---|---|\n{rows}\n\nSamples of the validation set:\n\n{samples}\n\nUse it: `{use}`\n"
+        )
+        write_text(self.out / "README.md", text)
+
+
+def check_folder(out: Path, resume: bool) -> None:
+    """Refuse a folder that holds another run, or anything else."""
+    begun = (out / "checkpoints").exists() or (out / "settings.json").exists()
+    require(
+        resume or not begun,
+        f"{out} holds a run already.",
+        "Add --resume to go on with it, or give another --out.",
+    )
+    require(not out.exists() or out.is_dir(), f"{out} is a file, not a folder.", "Give another --out.")
+    foreign = [] if begun or not out.exists() else [path.name for path in out.iterdir() if path.name not in OURS]
+    require(
+        not foreign, f"{out} holds other files, such as {foreign[0] if foreign else ''}.", "Give a new folder as --out."
+    )
+
+
+def identity_of(recipe: Recipe, contents: Iterable[str | None]) -> str:
+    """What a run depends on: its recipe and its data's contents."""
+    data = {**config.to_data(recipe), "files": list(contents)}
+    return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
+
+
+def _what_changed(file: Path, recipe: Recipe) -> str:
+    """In words, what the run was begun with; where all settings are the same, it is the data that is not."""
+    before, now = (config.flatten(data) for data in (config.read_toml(file), config.to_data(recipe)))
+    if recipe.train.steps is None and recipe.train.minutes is None:
+        before["train.steps"] = None  # the file names the steps that the data was worth
+    changed = [
+        f"{key} = {before.get(key)} (now {now.get(key)})"
+        for key in sorted(before.keys() | now.keys())
+        if before.get(key) != now.get(key)
+    ]
+    return ", ".join(changed) if changed else "other data"
+
+
+@contextlib.contextmanager
+def _stopping(trainer: Trainer) -> Iterator[None]:
+    """The first Ctrl-C or polite kill ends the run after its step, saved; a second one ends it at once."""
+
+    def stop(number: int, _: FrameType | None) -> None:
+        trainer.stop_requested = True
+        signal.signal(number, signal.default_int_handler)
+
+    before = {}
+    for number in (signal.SIGINT, signal.SIGTERM):
+        with contextlib.suppress(ValueError):  # only the main thread may set them
+            before[number] = signal.signal(number, stop)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
