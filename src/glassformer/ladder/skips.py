@@ -106,14 +106,15 @@ class MaskedSkips(Skips):
     """Skips with a mask that is found from the data: only pairs that tell more than their last word does may vote.
 
     Each pair is put to the proof by leaving one out: would its other cases, mixed with the last word's own row, have
-    guessed each case better than that row alone? The gain, summed over its cases, must be above `price` (in nats), as
-    chance lets some useless pairs gain a little. A last word that was seen less than `enough` times gives nothing to
-    leave out; its pairs are taken at their word, and stay if their rows are surer (lower entropy) than its own.
+    guessed each case better than that row alone? The gain, summed over its cases, must be above log m + `price` (in
+    nats) if m pairs share the last word: of many useless ones some gain a little by chance. A last word that was seen
+    less than `enough` times gives nothing to leave out; its pairs are taken at their word, and stay if their rows are
+    surer (of lower entropy) than its own.
     """
 
     name = "second order with skips and a mask"
 
-    def __init__(self, vocabulary: Iterable[str] | None = None, enough: float = 10, price: float = 2.0) -> None:
+    def __init__(self, vocabulary: Iterable[str] | None = None, enough: float = 10, price: float = 1.0) -> None:
         super().__init__(vocabulary)
         self.enough = enough
         self.price = price
@@ -121,7 +122,8 @@ class MaskedSkips(Skips):
     def find_mask(self) -> NDArray[np.bool_]:
         last = self.alone.find(self.pairs.keys // self.pairs.n_words)  # for each pair, the row of its last word
         surer = entropies(self.pairs) < entropies(self.alone)[last] - 1e-9
-        proved = self._gains(last) > self.price
+        rivals = np.bincount(last, minlength=len(self.alone.keys))[last]
+        proved = self._gains(last) > np.log(rivals) + self.price
         return np.where(self.alone.totals[last] < self.enough, surer, proved)
 
     def _gains(self, last: Ids) -> Scores:
