@@ -57,7 +57,8 @@ class _ContextRung(Rung):
         return [int(rows[0]) for rows in self._tree.find(Stream.after(prefix, self._codes, self.order))]
 
     def _name(self, k: int, row: int) -> str:
-        return " ".join((*self.vocabulary, START)[i] for i in self._tree.context(k, row))
+        ids = self._tree.context(k, row)
+        return " ".join(START if i == len(self.vocabulary) else self.vocabulary[i] for i in ids)
 
 
 class Markov(_ContextRung):
