@@ -39,7 +39,7 @@ from glassformer.ladder.learned import LearnedRung
 FILE = "tinyshakespeare.txt"
 CONTEXT = 64  # characters that a learned rung reads at once
 PIECE = 64  # skips look at all earlier characters: in a whole book these would be all that there are
-HEADS = ["rung", "bits per byte", "best is right, %", "parameters or counts", "steps", "fit, s", "measure, s"]
+HEADS = ["rung", "bits per byte", "best is right, %", "parameters or counts", "steps", "fit, CPU s", "measure, CPU s"]
 
 # Widths that learn something in minutes; batch and rates are usual ones, not searched for.
 LEARNED: dict[str, Callable[..., LearnedRung]] = {
@@ -81,7 +81,9 @@ def main() -> None:
     rows = [HEADS, *map(row, runs)]
     print(table(rows))
     if not given.no_result:
-        about = [["text", "fitted on", "measured on", "context", "minutes for each learned rung", "threads", "load"]]
+        about = [
+            ["text", "fitted on", "measured on", "context", "CPU minutes for each learned rung", "threads", "load"]
+        ]
         about += [[FILE, cut, len(text) - cut, CONTEXT, given.minutes, 1, environment["load_at_start"]]]
         data = {"settings": settings_of(given), "context": CONTEXT, "piece_of_skips": PIECE, "runs": runs}
         write_result("ladder", environment, data, {"Rungs": rows, "How": about})
