@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from glassformer import __version__
-from glassformer.cli import check, evaluate, export, models, sizes, train, translate
+from glassformer.cli import check, evaluate, export, import_, models, sizes, train, translate
 from glassformer.errors import UserError
 
 app = typer.Typer(
@@ -21,6 +21,7 @@ app = typer.Typer(
 )
 for verb in (check.check, translate.translate, evaluate.evaluate, export.export, models.models, sizes.sizes):
     app.command()(verb)
+app.command("import")(import_.import_)
 app.add_typer(train.train, name="train")
 
 

@@ -1,0 +1,72 @@
+"""`glassformer import SRC --out FOLDER`."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def import_(
+    source: Annotated[
+        Path,
+        typer.Argument(metavar="SRC", help="A Hugging Face folder, a .gguf file, or a llama2.c .bin file."),
+    ],
+    out: Annotated[Path, typer.Option(help="The model directory to write.")],
+    from_format: Annotated[str, typer.Option(help="auto, huggingface, gguf or llama2c.")] = "auto",
+    tokenizer: Annotated[
+        Path | None,
+        typer.Option(help="A tokenizer.json, or llama2.c's tokenizer.bin, in place of the one that comes with SRC."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="The whole report as JSON.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Nothing on stderr.")] = False,
+) -> None:
+    """Bring in a language model from elsewhere: GPT-2 or Llama from Hugging Face, GGUF, or llama2.c.
+
+    Hugging Face: a folder with config.json, model.safetensors (or shards with their index) and tokenizer.json, or
+    GPT-2's vocab.json and merges.txt. GGUF: the Llama family, in F32, F16, BF16 and the quantisations that the package
+    gguf knows; they are undone. llama2.c: the .bin file, with tokenizer.bin beside it.
+
+    The converted model must give the same numbers as the file's own weights by plain formulas; the report is stored as
+    import.json. No pickle is ever loaded, and nothing is downloaded.
+
+    glassformer import SmolLM2-135M-Instruct.Q4_1.gguf --out models/smollm2
+    """
+    from glassformer.exchange.importing import import_model
+
+    with _Bar(quiet or as_json) as bar:
+        found = import_model(source, out, from_format, tokenizer, bar.show)  # type: ignore[arg-type]
+    if as_json:
+        typer.echo(json.dumps({"out": str(out), **found}, ensure_ascii=False))
+        return
+    kinds = ", ".join(f"{n} {kind}" for kind, n in found["weights"].items())
+    typer.echo(f"{out}: {found['parameters']:,} parameters from {found['format']} ({kinds}).")
+    for check in found["checks"]:
+        typer.echo(f"  {'ok' if check['passed'] else 'NOT EQUAL'}: {check['name']}: {check['found']}")
+    typer.echo(f"  greedy: {found['greedy']['text']!r}")
+
+
+class _Bar:
+    """Weights read so far, on stderr: a bar in a terminal, else a line for each quarter of a big file."""
+
+    def __init__(self, quiet: bool) -> None:
+        from rich.console import Console
+        from rich.progress import Progress
+
+        self.console = Console(stderr=True, quiet=quiet, highlight=False)
+        self.bar = Progress(console=self.console, transient=True, disable=not self.console.is_terminal)
+        self.task = self.bar.add_task("reading weights")
+        self.quarters = 0
+
+    def __enter__(self) -> "_Bar":
+        self.bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.bar.stop()
+
+    def show(self, done: int, total: int) -> None:
+        self.bar.update(self.task, completed=done, total=total)
+        if not self.console.is_terminal and 4 * done // total > self.quarters:
+            self.quarters = 4 * done // total
+            self.console.print(f"read {done:,} of {total:,} weights")

@@ -1,0 +1,127 @@
+"""The tokenizer of a Hugging Face directory: tokenizer.json, or GPT-2's vocab.json and merges.txt, and its marks."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tokenizers import AddedToken, decoders, models, pre_tokenizers
+from tokenizers import Tokenizer as Core
+
+from glassformer.data.tokenizer import Marks, Tokenizer
+from glassformer.errors import UserError, require
+from glassformer.exchange.foreign import LARGEST_JSON, read_json
+
+# GPT-2's files, under their names today and under their first ones.
+PAIRS = (("vocab.json", "merges.txt"), ("encoder.json", "vocab.bpe"))
+GPT2_MARK = "<|endoftext|>"
+COPY = "Copy it again from where it came."
+
+
+def read_tokenizer(folder: Path, config: Mapping[str, Any], given: Path | None = None) -> Tokenizer:
+    """The folder's tokenizer, or the given one with the folder's marks."""
+    core = _find(folder) if given is None else load_core(given)
+    return Tokenizer(core, _read_marks(folder, config, core))
+
+
+def load_core(path: Path) -> Core:
+    """A tokenizer.json from anywhere, neither cutting nor padding texts."""
+    text = _read_text(path)
+    try:
+        core = Core.from_str(text)
+        core.no_truncation()
+        core.no_padding()
+        core.encode("A word.", add_special_tokens=True)  # some parts are only looked at here
+    except (KeyboardInterrupt, SystemExit, MemoryError):
+        raise
+    except BaseException as error:  # the library raises bare Exception, and for the worst files what is none
+        raise UserError(f"{path} is not a tokenizer: {str(error)[:200]}.", COPY) from None
+    return core
+
+
+def _find(folder: Path) -> Core:
+    if (folder / "tokenizer.json").exists():
+        return load_core(folder / "tokenizer.json")
+    for vocab, merges in PAIRS:
+        if (folder / vocab).exists():
+            return _read_pair(folder / vocab, folder / merges)
+    sentencepiece = (folder / "tokenizer.model").exists()
+    raise UserError(
+        f"{folder} holds no tokenizer.json, nor GPT-2's vocab.json and merges.txt.",
+        "Save tokenizer.model as a tokenizer.json with transformers, and put it there."
+        if sentencepiece
+        else "Put it there, or name it with --tokenizer FILE.",
+    )
+
+
+def _read_pair(vocab_path: Path, merges_path: Path) -> Core:
+    vocab = read_json(vocab_path)
+    ids = sorted(i for i in vocab.values() if type(i) is int)
+    require(
+        ids == list(range(len(vocab))),
+        f"{vocab_path} does not give each of its {len(vocab):,} tokens a number of its own from 0 on.",
+        COPY,
+    )
+    lines = _read_text(merges_path).split("\n")
+    pairs = [line.rstrip("\r").partition(" ") for line in lines if line and not line.startswith("#version")]
+    merges = [(left, right) for left, _, right in pairs if left and right and " " not in right]
+    require(len(merges) == len(pairs), f"{merges_path} has lines that do not join two tokens.", COPY)
+    try:
+        core = Core(models.BPE(vocab=vocab, merges=merges))
+    except Exception as error:  # the library raises bare Exception
+        raise UserError(f"{vocab_path} and {merges_path.name} do not belong together: {error}.", COPY) from None
+    core.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    core.decoder = decoders.ByteLevel()
+    if GPT2_MARK in vocab:
+        core.add_special_tokens([AddedToken(GPT2_MARK, normalized=False, special=True)])
+    return core
+
+
+def _read_marks(folder: Path, config: Mapping[str, Any], core: Core) -> Marks:
+    """What the tokenizer puts in front by itself, every mark that may end a text, and the chat template."""
+    about, named, generation = (
+        read_json(folder / name) if (folder / name).exists() else {}
+        for name in ("tokenizer_config.json", "special_tokens_map.json", "generation_config.json")
+    )
+    n_tokens = core.get_vocab_size()
+    ends: dict[int, None] = {}
+    for given in (generation.get("eos_token_id"), config.get("eos_token_id")):
+        ends |= dict.fromkeys(i for i in (given if isinstance(given, list) else [given]) if type(i) is int)
+    for table in (about, named):
+        if (i := _token_id(table.get("eos_token"), core)) is not None:
+            ends[i] = None
+    start = _put_in_front(core)
+    if start is None and about.get("add_bos_token") is True:
+        start = _token_id(about.get("bos_token"), core)
+    return Marks(start, tuple(i for i in ends if 0 <= i < n_tokens), _chat_template(folder, about))
+
+
+def _put_in_front(core: Core) -> int | None:
+    """The mark that the tokenizer itself puts before a text."""
+    plain, marked = (core.encode("a", add_special_tokens=marks).ids for marks in (False, True))
+    return int(marked[0]) if marked[1 : 1 + len(plain)] == plain else None
+
+
+def _token_id(token: Any, core: Core) -> int | None:
+    if isinstance(token, dict):  # {"content": "</s>", "lstrip": false, …}
+        token = token.get("content")
+    return core.token_to_id(token) if isinstance(token, str) else None
+
+
+def _chat_template(folder: Path, about: Mapping[str, Any]) -> str | None:
+    if (folder / "chat_template.jinja").exists():
+        return _read_text(folder / "chat_template.jinja")
+    given = about.get("chat_template")
+    if isinstance(given, list):  # several, by name
+        named = {str(t.get("name")): t.get("template") for t in given if isinstance(t, dict)}
+        given = named.get("default")
+    return given if isinstance(given, str) else None
+
+
+def _read_text(path: Path) -> str:
+    try:
+        require(path.stat().st_size <= LARGEST_JSON, f"{path} is too large for what it is to hold.", "Check the file.")
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise UserError(f"There is no file {path}.", "Check the name.") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{path} cannot be read: {error}.", COPY) from None

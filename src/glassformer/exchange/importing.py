@@ -1,0 +1,147 @@
+"""A foreign language model into a model directory: find out the format, read, convert, prove, write."""
+
+import json
+import tempfile
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import torch
+
+from glassformer.data.files import write_text
+from glassformer.errors import UserError, require
+from glassformer.exchange.foreign import Foreign, Progress, convert
+from glassformer.exchange.gguf_model import read_gguf
+from glassformer.exchange.huggingface_dir import read_huggingface
+from glassformer.exchange.llama2c import read_llama2c
+from glassformer.exchange.proof import Check, prove, report, sample_ids
+from glassformer.model import DecoderOnly
+from glassformer.tasks.model_dir import Storage, load_model, save_model
+
+Format = Literal["auto", "huggingface", "gguf", "llama2c"]
+READERS = {"huggingface": read_huggingface, "gguf": read_gguf, "llama2c": read_llama2c}
+# How files begin that hold a pickle: a zip archive (torch), or the pickle itself.
+PICKLES = (b"PK\x03\x04", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
+
+
+def import_model(
+    source: Path,
+    out: Path,
+    form: Format = "auto",
+    tokenizer: Path | None = None,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Write the folder `out`, whole or not at all, and give the report that lies in it as import.json."""
+    require(
+        form in get_args(Format), f"There is no format {form!r} to import.", f"Choose {', '.join(get_args(Format))}."
+    )
+    check_free(out)
+    foreign = read_foreign(source, form, tokenizer, progress)
+    model = convert(foreign)
+    found = report(foreign, model, prove(foreign, model))
+    foreign.weights.clear()  # from here on ours are enough
+    with tempfile.TemporaryDirectory(dir=out.absolute().parent, prefix=f".{out.name}.") as scratch:
+        folder = Path(scratch) / "whole"
+        found["storage"], again = _write(foreign, model, found, folder)
+        found["checks"].append({"name": again.name, "passed": again.passed, "found": again.found})
+        write_text(folder / "import.json", json.dumps(found, indent=2, ensure_ascii=False) + "\n")
+        write_text(folder / "README.md", card(found))
+        folder.rename(out)
+    return found
+
+
+def check_free(out: Path) -> None:
+    require(not out.exists(), f"{out} exists already.", "Give another --out.")
+    parent = out.absolute().parent
+    require(parent.is_dir(), f"There is no folder {parent}.", "Make it first.")
+
+
+def read_foreign(
+    source: Path, form: Format = "auto", tokenizer: Path | None = None, progress: Progress | None = None
+) -> Foreign:
+    """What the source holds, in its own order of rows."""
+    require(
+        source.exists(),
+        f"There is no file or folder {source}.",
+        "Glassformer fetches nothing: download the model first, then give its folder or file.",
+    )
+    chosen = _find_format(source) if form == "auto" else form
+    require(
+        (chosen == "huggingface") == source.is_dir(),
+        f"{source} is a {'folder' if source.is_dir() else 'file'}, but {chosen} is to be read.",
+        "A Hugging Face model is a folder; GGUF and llama2.c models are files.",
+    )
+    require(
+        tokenizer is None or tokenizer.is_file(), f"There is no tokenizer file {tokenizer}.", "Check --tokenizer FILE."
+    )
+    return READERS[chosen](source, tokenizer, progress)
+
+
+def _find_format(source: Path) -> str:
+    if source.is_dir():
+        return "huggingface"
+    with source.open("rb") as file:
+        head = file.read(4)
+    if head == b"GGUF" or source.suffix == ".gguf":
+        return "gguf"
+    if head.startswith(PICKLES) or source.suffix in (".pt", ".pth", ".ckpt"):
+        raise UserError(
+            f"{source} is a pickle, which may run any code: it is never loaded here.",
+            "Write the model as safetensors where you trust it, and import the folder.",
+        )
+    if source.suffix in (".safetensors", ".json"):
+        raise UserError(f"{source} is a part of a Hugging Face directory.", f"Give the folder: {source.parent}.")
+    require(
+        source.suffix == ".bin",
+        f"{source} is in no format that is known here.",
+        "Give a Hugging Face folder, a .gguf file or a llama2.c .bin file, or say which with --from-format.",
+    )
+    return "llama2c"
+
+
+def _write(foreign: Foreign, model: DecoderOnly, found: dict[str, Any], folder: Path) -> tuple[Storage, Check]:
+    """The model directory, read again to see that it gives the same numbers."""
+    storage: Storage = "fp16" if all(_fits_half(p) for p in model.parameters()) else "fp32"
+    about = {"context": foreign.context, "imported": {key: found[key] for key in ("format", "source", "weights")}}
+    save_model(folder, "complete", model, foreign.tokenizer, about=about, storage=storage)
+    ids = sample_ids(foreign.tokenizer, model)[None]
+    with torch.no_grad():
+        before, after = model(ids), load_model(folder).model(ids)
+    require(torch.equal(before, after), f"{folder} does not read back as it was written.", "Check the disk.")
+    return storage, Check("read again from the folder", True, f"{before.numel():,} equal logits, stored as {storage}")
+
+
+def _fits_half(weight: torch.Tensor) -> bool:
+    """Nothing is lost in 16 bits."""
+    return torch.equal(weight.detach().half().float(), weight.detach())
+
+
+def card(found: dict[str, Any]) -> str:
+    """The model card."""
+    kinds = ", ".join(f"{n} {kind}" for kind, n in found["weights"].items())
+    rows = [
+        ("source", f"{found['source']} ({found['format']})"),
+        ("weights", f"{found['parameters']:,} numbers; {kinds}; stored here as {found['storage']}"),
+        ("vocabulary", f"{found['vocabulary']:,} tokens, {found['rows']:,} rows; tokenizer: {found['tokenizer']}"),
+        ("context", f"{found['context']:,} tokens" if found["context"] else "not said"),
+        ("chat", "has a template" if found["chat_template"] else "no template"),
+    ]
+    checks = [f"- {'passed' if c['passed'] else 'NOT PASSED'}: {c['name']} ({c['found']})" for c in found["checks"]]
+    return "\n".join(
+        [
+            f"# {found['source']}",
+            "",
+            "A language model that was imported by Glassformer. Licence and origin are those of its source.",
+            "",
+            "| | |",
+            "|---|---|",
+            *(f"| {name} | {value} |" for name, value in rows),
+            "",
+            "## Checked at import",
+            "",
+            *checks,
+            f"- greedy continuation of {found['greedy']['prompt']!r}: {found['greedy']['text']!r}",
+            "",
+            "Everything is in `import.json`.",
+            "",
+        ]
+    )
