@@ -81,8 +81,8 @@ class LearnedRung(Rung):
         return Prediction(self.vocabulary, self._read(self.window(prefix)[None])[0, -1].exp().numpy(), "probabilities")
 
     def log_probabilities(self, sequence: Words) -> Scores:
-        """A sequence that the context cannot hold is read in windows that overlap by half. A word that the rung does not
-        know is an error, not -inf: it could not be read for the words after it."""
+        """A sequence that the context cannot hold is read in windows that overlap by half. An unknown word is an error
+        here and not -inf: it could not be read for the words after it."""
         ids = self._ids(sequence)
         found, i = np.empty(len(ids)), 0
         for piece in self.predict_along(sequence):
