@@ -65,6 +65,12 @@ def test_back_off_by_hand() -> None:
     assert rung.explain("").reasons[0].name == "(start)"
 
 
+def test_the_start_counts_how_often() -> None:
+    rung = BackOff(2).fit([["a"]] * 9 + [["b"]])
+    any_words = 1 / 2  # each of the two came after one context only
+    assert rung.predict([])["a"] == pytest.approx((9 - DISCOUNT) / 10 + 2 * DISCOUNT / 10 * any_words)
+
+
 def test_a_word_that_follows_one_word_only_is_no_good_guess_elsewhere() -> None:
     rung = BackOff(1).fit([["san", "francisco"]] * 20 + [[w, "is"] for w in ("he", "she", "it", "all")])
     after_new = rung.predict(["francisco"])  # nothing ever came after it, so the shorter context decides

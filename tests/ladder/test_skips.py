@@ -96,6 +96,29 @@ def test_where_no_pair_helps_the_last_word_speaks() -> None:
     assert MaskedSkips().fit(["ab"]).predict("").scores.tolist() == [0, 0]
 
 
+@given(texts)
+def test_gains_are_those_of_leaving_each_case_out(sequences: list[str]) -> None:
+    cases = [(s[: i - 1], s[i - 1], s[i]) for s in sequences for i in range(1, len(s))]
+    rung = MaskedSkips().fit(sequences)
+    gains = rung.gains()
+    for row, key in enumerate(rung.pairs.keys):
+        last, earlier = (rung.vocabulary[i] for i in divmod(int(key), len(rung.vocabulary)))
+        alone = [(before, word) for before, at, word in cases if at == last]
+        mine = [word for before, word in alone if earlier in before]
+        expected = 0.0
+        for word in mine:
+            others = [w for _, w in alone]
+            others.remove(word)
+            if word not in mine[: mine.index(word)] + mine[mine.index(word) + 1 :]:
+                better = len(set(mine)) / (len(mine) - 1 + len(set(mine)))  # the share alone cancels out
+            else:
+                share = others.count(word) / len(others)
+                pair = (mine.count(word) - 1 + len(set(mine)) * share) / (len(mine) - 1 + len(set(mine)))
+                better = pair / share
+            expected += np.log(better)
+        assert gains[row] == pytest.approx(expected, abs=1e-9)
+
+
 def test_a_higher_price_keeps_fewer_pairs() -> None:
     kept = [int(MaskedSkips(price=price).fit(noisy(150, 1)).kept.sum()) for price in (-1000, 0, 2, 1000)]
     assert kept == sorted(kept, reverse=True)

@@ -120,15 +120,15 @@ class MaskedSkips(Skips):
         self.price = price
 
     def find_mask(self) -> NDArray[np.bool_]:
-        last = self.alone.find(self.pairs.keys // self.pairs.n_words)  # for each pair, the row of its last word
+        last = self._last()
         surer = entropies(self.pairs) < entropies(self.alone)[last] - 1e-9
         rivals = np.bincount(last, minlength=len(self.alone.keys))[last]
-        proved = self._gains(last) > np.log(rivals) + self.price
+        proved = self.gains() > np.log(rivals) + self.price
         return np.where(self.alone.totals[last] < self.enough, surer, proved)
 
-    def _gains(self, last: Ids) -> Scores:
+    def gains(self) -> Scores:
         """For each pair, how much better it guesses its cases than the last word alone, each case left out in turn."""
-        pairs, rows = self.pairs, self.pairs.rows_of_entries
+        pairs, rows, last = self.pairs, self.pairs.rows_of_entries, self._last()
         one = np.minimum(1, pairs.counts)  # a case, or the part of one that there is
         others = pairs.counts - one
         share = (self.alone.at(last[rows], pairs.words) - one) / np.maximum(self.alone.totals[last[rows]] - one, 1e-300)
@@ -136,6 +136,10 @@ class MaskedSkips(Skips):
         expected = np.divide(others, share, out=np.zeros(len(rows)), where=others > 0)
         better = (expected + pairs.kinds[rows]) / (pairs.totals[rows] - one + pairs.kinds[rows])
         return np.bincount(rows, pairs.counts * np.log(better), len(pairs.keys)).astype(np.float64)
+
+    def _last(self) -> Ids:
+        """For each pair, the row of its last word."""
+        return self.alone.find(self.pairs.keys // self.pairs.n_words)
 
 
 def pair_name(earlier: str, last: str) -> str:
