@@ -119,4 +119,6 @@ class OneHotAttention(Rung):
         pairs, alone = self.skips.pairs, self.skips.alone
         rows = [pairs.shares(row) for row in range(len(pairs.keys))]
         rows += [alone.shares(row) for row in range(len(alone.keys))]
-        return Matrix(self.pair_weights.columns, self.vocabulary, np.array(rows).reshape(len(rows), len(self.vocabulary)))
+        return Matrix(
+            self.pair_weights.columns, self.vocabulary, np.array(rows).reshape(len(rows), len(self.vocabulary))
+        )
