@@ -5,20 +5,47 @@ from typing import get_args
 
 from glassformer.decode.options import DecodeOptions
 from glassformer.errors import require
-from glassformer.fast.choose import Engine, Precision, choose_backend
+from glassformer.fast.choose import Engine, Precision, choose_backend, choose_decoder
 from glassformer.fast.ctranslate2 import CTranslate2Backend
-from glassformer.model import EncoderDecoder
+from glassformer.model import DecoderOnly, EncoderDecoder
 from glassformer.tasks.backend import Backend
 from glassformer.tasks.built_in import find_model
-from glassformer.tasks.model_dir import load_model
+from glassformer.tasks.completer import Completer
+from glassformer.tasks.model_dir import LoadedModel, load_model
 from glassformer.tasks.translator import Translator
 
 
-def load(model: str | Path, engine: Engine = "auto", precision: Precision = "auto") -> Translator:
+def load(model: str | Path, engine: Engine = "auto", precision: Precision = "auto") -> Translator | Completer:
     """A model directory, or a built-in model by name, with the fastest engine that can run it."""
+    loaded = _load(model, engine, precision)
+    if loaded.task == "complete":
+        return _completer(loaded, precision)
+    return _translator(loaded, engine, precision)
+
+
+def load_translator(model: str | Path, engine: Engine = "auto", precision: Precision = "auto") -> Translator:
+    """The same where nothing but a translator will do."""
+    return _translator(_load(model, engine, precision), engine, precision)
+
+
+def load_completer(model: str | Path, precision: Precision = "auto") -> Completer:
+    """The same where nothing but a language model will do."""
+    return _completer(_load(model, "auto", precision), precision)
+
+
+def _load(model: str | Path, engine: Engine, precision: Precision) -> LoadedModel:
     for name, given, known in (("engine", engine, get_args(Engine)), ("precision", precision, get_args(Precision))):
         require(given in known, f"There is no {name} {given!r}.", f"Choose {', '.join(known)}.")
-    loaded = load_model(find_model(model))
+    return load_model(find_model(model))
+
+
+def _completer(loaded: LoadedModel, precision: Precision) -> Completer:
+    if not isinstance(loaded.model, DecoderOnly):
+        return Completer(loaded)  # says what is wrong
+    return Completer(loaded, *choose_decoder(loaded.model, precision))
+
+
+def _translator(loaded: LoadedModel, engine: Engine, precision: Precision) -> Translator:
     backends: dict[bool, Backend] = {}
 
     def choose(options: DecodeOptions, with_phrases: bool) -> Backend:

@@ -41,7 +41,7 @@ def evaluate(
 
     glassformer evaluate runs/en-de test.tsv --memory train.tsv
     """
-    import glassformer
+    from glassformer.api import load_translator
     from glassformer.data.pairs import open_pairs
     from glassformer.decode.options import DecodeOptions
     from glassformer.tasks.evaluate_translate import evaluate_translate
@@ -51,7 +51,7 @@ def evaluate(
     fields = (source, target) if memory and len(memory) == 1 else (None, None)
     training = open_pairs(memory, *fields) if memory else None
     options = DecodeOptions(beam=beam, length_penalty=length_penalty, max_len=max_len)
-    translator = glassformer.load(model, engine, precision)  # type: ignore[arg-type]
+    translator = load_translator(model, engine, precision)  # type: ignore[arg-type]
     if not quiet:
         typer.echo(f"engine: {translator.engine_name(options)}", err=True)
     with _Bar(quiet) as bar:

@@ -22,14 +22,19 @@ answer = translator.translate_batch([tokens], beam_size=4)[0].hypotheses[0]
 print(tokenizer.decode([tokenizer.token_to_id(token) for token in answer]))
 ```
 """
-FORMATS = {"ctranslate2": ("int8", "fp32"), "glassformer": ("int8", "fp16", "fp32")}
+# Each with its precisions, the usual one first.
+FORMATS = {"ctranslate2": ("int8", "fp32"), "huggingface": ("fp32",), "glassformer": ("int8", "fp16", "fp32")}
 
 
 def export(
     model: Annotated[str, typer.Argument(help="A model directory, or a built-in model.")],
     out: Annotated[Path, typer.Option(help="The folder to write.")],
-    to: Annotated[str, typer.Option(help="ctranslate2, or glassformer for a compact copy.")] = "ctranslate2",
-    precision: Annotated[str, typer.Option(help="int8 or fp32; for glassformer fp16 too.")] = "int8",
+    to: Annotated[
+        str, typer.Option(help="ctranslate2, huggingface, or glassformer for a compact copy.")
+    ] = "ctranslate2",
+    precision: Annotated[
+        str | None, typer.Option(help="int8 (the usual) or fp32; for glassformer fp16 too; for huggingface fp32 only.")
+    ] = None,
 ) -> None:
     """Write a model for another engine, or a smaller copy of it."""
     from glassformer.errors import require
@@ -38,6 +43,7 @@ def export(
 
     require(to in FORMATS, f"There is no format {to!r} to export to.", f"Choose {' or '.join(FORMATS)}.")
     known = FORMATS[to]
+    precision = known[0] if precision is None else precision
     require(precision in known, f"There is no precision {precision!r} for {to}.", f"Choose {' or '.join(known)}.")
     require(not out.exists(), f"{out} exists already.", "Give another --out.")
     parent = out.absolute().parent
@@ -57,6 +63,12 @@ def _write(loaded: "LoadedModel", to: str, precision: str, folder: Path) -> None
     from glassformer.model import EncoderDecoder
     from glassformer.tasks.model_dir import save_model
 
+    if to == "huggingface":
+        from glassformer.exchange.huggingface_export import write_huggingface
+
+        for check in write_huggingface(loaded, folder)["checks"]:
+            typer.echo(f"  {check['name']}: {check['found']}", err=True)
+        return
     if to == "glassformer":
         source = None if loaded.source_tokenizer is loaded.tokenizer else loaded.source_tokenizer
         save_model(folder, loaded.task, loaded.model, loaded.tokenizer, source, loaded.about, precision)  # type: ignore[arg-type]

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from glassformer import __version__
-from glassformer.cli import check, evaluate, export, import_, models, sizes, train, translate
+from glassformer.cli import check, complete, evaluate, export, import_, learn, models, sizes, train, translate
 from glassformer.errors import UserError
 
 app = typer.Typer(
@@ -19,8 +19,17 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for verb in (check.check, translate.translate, evaluate.evaluate, export.export, models.models, sizes.sizes):
+for verb in (
+    check.check,
+    translate.translate,
+    complete.complete,
+    evaluate.evaluate,
+    export.export,
+    models.models,
+    sizes.sizes,
+):
     app.command()(verb)
+app.command()(learn.learn)
 app.command("import")(import_.import_)
 app.add_typer(train.train, name="train")
 

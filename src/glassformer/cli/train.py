@@ -1,11 +1,30 @@
 """`glassformer train TASK DATA…`."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
+if TYPE_CHECKING:
+    from glassformer.tasks.run import Recipe
+
 train = typer.Typer(help="Train a model on your own data.", no_args_is_help=False)
+
+R = TypeVar("R", bound="Recipe")
+# Options that all tasks share.
+Out = Annotated[Path, typer.Option(help="The folder for the model.")]
+Size = Annotated[str, typer.Option(help="tiny, small, base, big, or auto.")]
+Minutes = Annotated[float | None, typer.Option(help="Plan the training so that it ends in time.")]
+Steps = Annotated[
+    int | None, typer.Option(help="Train for so many steps; without it and --minutes, what the data is worth.")
+]
+Vocab = Annotated[int | None, typer.Option(help="Tokens of the vocabulary; automatic if left out.")]
+RecipeFile = Annotated[Path | None, typer.Option(help="A recipe file (TOML).")]
+Changes = Annotated[list[str] | None, typer.Option("--set", help="Change a setting, as train.lr=1e-3.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Go on with the run in --out.")]
+Device = Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")]
+TensorBoard = Annotated[bool, typer.Option("--tensorboard", help="Write the curves for TensorBoard too.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="No progress on stderr.")]
 
 
 @train.command()
@@ -13,32 +32,29 @@ def translate(
     data: Annotated[
         list[Path], typer.Argument(help="One file of pairs (TSV, CSV, JSONL; .gz too), or two aligned files.")
     ],
-    out: Annotated[Path, typer.Option(help="The folder for the model.")],
+    out: Out,
     valid: Annotated[list[Path] | None, typer.Option(help="Validation pairs, as DATA; else some are held out.")] = None,
     source: Annotated[str | None, typer.Option(help="The source field of a CSV, TSV or JSONL file.")] = None,
     target: Annotated[str | None, typer.Option(help="The target field.")] = None,
-    size: Annotated[str, typer.Option(help="tiny, small, base, big, or auto.")] = "auto",
-    minutes: Annotated[float | None, typer.Option(help="Plan the training so that it ends in time.")] = None,
-    steps: Annotated[
-        int | None, typer.Option(help="Train for so many steps; without it and --minutes, what the data is worth.")
-    ] = None,
+    size: Size = "auto",
+    minutes: Minutes = None,
+    steps: Steps = None,
     start: Annotated[
         str | None, typer.Option("--from", help="A trained model to start from; new words are added.")
     ] = None,
     tokenizer: Annotated[str | None, typer.Option(help="bpe, word, char, or a tokenizer.json.")] = None,
-    vocab: Annotated[int | None, typer.Option(help="Tokens of the vocabulary; automatic if left out.")] = None,
-    recipe: Annotated[Path | None, typer.Option(help="A recipe file (TOML).")] = None,
-    changes: Annotated[list[str] | None, typer.Option("--set", help="Change a setting, as train.lr=1e-3.")] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out.")] = False,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
-    tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Write the curves for TensorBoard too.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress on stderr.")] = False,
+    vocab: Vocab = None,
+    recipe: RecipeFile = None,
+    changes: Changes = None,
+    resume: Resume = False,
+    device: Device = "auto",
+    tensorboard: TensorBoard = False,
+    quiet: Quiet = False,
 ) -> None:
     """Train a translator on sentence pairs.
 
     glassformer train translate pairs.tsv --valid dev.tsv --out runs/en-de --minutes 30
     """
-    from glassformer import config
     from glassformer.data.pairs import open_pairs
     from glassformer.tasks.train_translate import TrainingFiles, train_translate
     from glassformer.tasks.translate import TranslateRecipe
@@ -52,9 +68,63 @@ def translate(
         "tokenizer.kind": tokenizer,
         "tokenizer.size": vocab,
     }
-    settings = config.read_toml(recipe) if recipe else {}
-    settings = config.override(settings, [f"{key}={value}" for key, value in flags.items() if value is not None])
-    settings = config.override(settings, changes or [])
-    checked: TranslateRecipe = config.parse(TranslateRecipe, settings, str(recipe) if recipe else "The settings")
+    checked = _recipe(TranslateRecipe, recipe, flags, changes)
     finished = train_translate(files, checked, out, resume, device, quiet, tensorboard)
     raise typer.Exit(0 if finished else 130)
+
+
+@train.command()
+def complete(
+    data: Annotated[
+        list[Path], typer.Argument(help="Text files, folders of them, or JSONL with a field text; .gz too.")
+    ],
+    out: Out,
+    valid: Annotated[
+        list[Path] | None, typer.Option(help="Validation text, as DATA; else the end is held out.")
+    ] = None,
+    field: Annotated[str, typer.Option(help="The field of JSONL files that holds the text.")] = "text",
+    size: Size = "auto",
+    minutes: Minutes = None,
+    steps: Steps = None,
+    context: Annotated[int | None, typer.Option(help="Tokens that the model sees at once; 256 if left out.")] = None,
+    start: Annotated[str | None, typer.Option("--from", help="A trained or imported model to start from.")] = None,
+    tokenizer: Annotated[str | None, typer.Option(help="bpe, char, byte, word, or a tokenizer.json.")] = None,
+    vocab: Vocab = None,
+    recipe: RecipeFile = None,
+    changes: Changes = None,
+    resume: Resume = False,
+    device: Device = "auto",
+    tensorboard: TensorBoard = False,
+    quiet: Quiet = False,
+) -> None:
+    """Train a language model on text.
+
+    glassformer train complete book.txt --out runs/book --minutes 15
+    """
+    from glassformer.data.documents import open_documents
+    from glassformer.tasks.complete import CompleteRecipe
+    from glassformer.tasks.train_complete import TextFiles, train_complete
+
+    files = TextFiles(open_documents(data, field), open_documents(valid, field) if valid else None)
+    flags = {
+        "size": size if size != "auto" else None,
+        "start": start,
+        "context": context,
+        "train.minutes": minutes,
+        "train.steps": steps,
+        "tokenizer.kind": tokenizer,
+        "tokenizer.size": vocab,
+    }
+    checked = _recipe(CompleteRecipe, recipe, flags, changes)
+    finished = train_complete(files, checked, out, resume, device, quiet, tensorboard)
+    raise typer.Exit(0 if finished else 130)
+
+
+def _recipe(kind: type[R], file: Path | None, flags: dict[str, Any], changes: list[str] | None) -> R:
+    """The recipe file, over it the flags, over them what --set says."""
+    from glassformer import config
+
+    settings = config.read_toml(file) if file else {}
+    settings = config.override(settings, [f"{key}={value}" for key, value in flags.items() if value is not None])
+    settings = config.override(settings, changes or [])
+    return config.parse(kind, settings, str(file) if file else "The settings")

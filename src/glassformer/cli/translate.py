@@ -37,7 +37,7 @@ def translate(
     quiet: Annotated[bool, typer.Option("--quiet", help="Nothing on stderr.")] = False,
 ) -> None:
     """Translate texts, or stdin line by line: as many lines out as in, in their order."""
-    import glassformer
+    from glassformer.api import load_translator
     from glassformer.decode.options import DecodeOptions
     from glassformer.errors import require
 
@@ -64,7 +64,7 @@ def translate(
     ]
     if idle and not sample:
         typer.echo(f"Without --sample these have no effect: {', '.join(idle)}.", err=True)
-    translator = glassformer.load(model, engine, "int8" if int8 else precision)  # type: ignore[arg-type]
+    translator = load_translator(model, engine, "int8" if int8 else precision)  # type: ignore[arg-type]
     if not quiet:
         typer.echo(f"engine: {translator.engine_name(options, bool(phrase))}", err=True)
     for chunk in [text] if text else _lines():

@@ -17,7 +17,7 @@ from tokenizers import Tokenizer as Core
 
 from glassformer.errors import UserError, require
 
-TokenizerKind = Literal["bpe", "word", "char"]
+TokenizerKind = Literal["bpe", "word", "char", "byte"]
 PAD, START, END = 0, 1, 2
 SPECIALS = ["<pad>", "<s>", "</s>"]
 SMALLEST = 256 + len(SPECIALS)
@@ -108,14 +108,16 @@ def automatic_size(n_characters: int) -> int:
     return min(32_000, max(512, 8 * round(math.sqrt(n_characters) / 2)))
 
 
-def train_tokenizer(texts: Iterable[str], kind: TokenizerKind = "bpe", size: int = 8000) -> Tokenizer:
-    """Learn a vocabulary of at most `size` from the texts."""
+def train_tokenizer(
+    texts: Iterable[str], kind: TokenizerKind = "bpe", size: int = 8000, sentences: bool = True
+) -> Tokenizer:
+    """Learn a vocabulary of at most `size` from the texts: from `sentences`, or from text that goes on and on."""
     require(
         size >= SMALLEST,
         f"The vocabulary is to hold {size} tokens, but the single bytes alone need {SMALLEST}.",
         f"Ask for {SMALLEST} or more.",
     )
-    core = _untrained(kind)
+    core = _untrained(kind, sentences)
     if kind == "bpe":
         trainer = trainers.BpeTrainer(
             vocab_size=size,
@@ -127,7 +129,7 @@ def train_tokenizer(texts: Iterable[str], kind: TokenizerKind = "bpe", size: int
         core.train_from_iterator(texts, trainer)
         return Tokenizer(core)
     counts: Counter[str] = Counter()
-    for text in texts:
+    for text in texts if kind != "byte" else ():
         counts.update(_pieces(core, text))
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     common = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
@@ -161,14 +163,17 @@ def extend_tokenizer(tokenizer: Tokenizer, texts: Iterable[str], n_new: int) -> 
     return Tokenizer(Core.from_str(json.dumps(data)))
 
 
-def _untrained(kind: TokenizerKind) -> Core:
+def _untrained(kind: TokenizerKind, sentences: bool) -> Core:
     core = Core(models.BPE())
     match kind:
-        case "bpe" | "word":  # a space before the first word too, so that it is the same token anywhere
+        case "bpe" | "word" if sentences:  # a space before the first word too, so that it is the same token anywhere
             core.normalizer = normalizers.Prepend(" ")
             core.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
             core.decoder = decoders.Sequence([decoders.ByteLevel(), decoders.Strip(" ", 1, 0)])
-        case "char":
+        case "bpe" | "word":
+            core.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+            core.decoder = decoders.ByteLevel()
+        case "char" | "byte":
             core.pre_tokenizer = pre_tokenizers.Sequence(
                 [
                     pre_tokenizers.Split(Regex(r"[\s\S]"), "isolated"),
@@ -177,7 +182,7 @@ def _untrained(kind: TokenizerKind) -> Core:
             )
             core.decoder = decoders.ByteLevel()
         case _:
-            raise UserError(f"There is no tokenizer {kind!r}.", "Choose bpe, word or char, or a tokenizer.json.")
+            raise UserError(f"There is no tokenizer {kind!r}.", "Choose bpe, word, char or byte, or a tokenizer.json.")
     return core
 
 

@@ -1,0 +1,83 @@
+"""The next token of each row: penalties, filters, then the best or a draw.
+
+r rows, N vocabulary
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from glassformer.decode.complete_options import CompleteOptions
+from glassformer.decode.filters import keep_min_p, keep_top_k, keep_top_p
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """A token, its log-probability by the model itself, and what else it might have been."""
+
+    id: int
+    log_p: float
+    alternatives: tuple[tuple[int, float], ...] = ()
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a row holds so far: all its tokens, and how many of them came with the prompt."""
+
+    ids: list[int]
+    n_prompt: int
+
+
+def choose_next(
+    scores: Tensor, said: list[Said], options: CompleteOptions, generators: list[torch.Generator]
+) -> list[Chosen]:
+    """One token for each row of scores (r, N); a generator a row, so that a batch draws as its rows alone do."""
+    log_p = scores.float().log_softmax(dim=-1)
+    shares = distribution(scores, said, options)
+    if shares is None:
+        ids = penalised(scores.float(), said, options).argmax(dim=-1)
+    else:
+        ids = torch.stack([draw(row, g) for row, g in zip(shares, generators, strict=True)])
+    found = log_p.gather(1, ids[:, None])[:, 0].tolist()
+    alternatives: list[tuple[tuple[int, float], ...]] = [()] * len(said)
+    if options.alternatives:
+        values, places = log_p.topk(min(options.alternatives, log_p.shape[1]), dim=-1)
+        alternatives = [tuple(zip(*row, strict=True)) for row in zip(places.tolist(), values.tolist(), strict=True)]
+    return [Chosen(*each) for each in zip(ids.tolist(), found, alternatives, strict=True)]
+
+
+def distribution(scores: Tensor, said: list[Said], options: CompleteOptions) -> Tensor | None:
+    """The probabilities (r, N) that a token is drawn from, in float64; None where the best is taken."""
+    if options.temperature == 0:
+        return None
+    scores = penalised(scores.float(), said, options) / options.temperature
+    scores = keep_min_p(keep_top_p(keep_top_k(scores, options.top_k), options.top_p), options.min_p)
+    return scores.double().softmax(dim=-1).cpu()
+
+
+def penalised(scores: Tensor, said: list[Said], options: CompleteOptions) -> Tensor:
+    """Scores less what repetition costs."""
+    repetition, frequency, presence = (
+        options.repetition_penalty,
+        options.frequency_penalty,
+        options.presence_penalty,
+    )
+    if (repetition, frequency, presence) == (1.0, 0.0, 0.0):
+        return scores
+    scores = scores.clone()
+    for row, before in enumerate(said):
+        used = torch.tensor(sorted(set(before.ids)), dtype=torch.long, device=scores.device)
+        old = scores[row, used]
+        scores[row, used] = torch.where(old > 0, old / repetition, old * repetition)
+        answer = torch.tensor(before.ids[before.n_prompt :], dtype=torch.long, device=scores.device)
+        ids, counts = torch.unique(answer, return_counts=True)
+        scores[row, ids] -= frequency * counts + presence
+    return scores
+
+
+def draw(shares: Tensor, generator: torch.Generator) -> Tensor:
+    """One draw by inverting the cumulated probabilities (N), in float64: the same on every machine."""
+    cumulated = shares.cumsum(dim=-1)
+    at = torch.rand((), generator=generator, dtype=torch.float64) * cumulated[-1]
+    return torch.searchsorted(cumulated, at, right=True).clamp(max=len(shares) - 1)

@@ -1,0 +1,132 @@
+"""Completion as a job for the training loop: a stream of text in, loss and samples out."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from glassformer.data.store import TokenStore
+from glassformer.data.tokenizer import Marks, Tokenizer
+from glassformer.data.windows import Starts, Stream, WindowBatch, plan_windows, window_batch
+from glassformer.decode.complete_options import CompleteOptions
+from glassformer.model import DecoderOnly
+from glassformer.model.settings import Settings
+from glassformer.tasks.generator import Generator
+from glassformer.tasks.run import Recipe
+from glassformer.train.loop import Validation
+from glassformer.train.loss import cross_entropy
+from glassformer.train.settings import TrainSettings
+
+VALIDATED = 1 << 17  # tokens of the validation text that are measured at most, evenly spread
+SAMPLE = CompleteOptions(max_tokens=60, temperature=0.8, seed=1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextTokens(Settings):
+    # bpe, char, byte, word, or the path of a tokenizer.json.
+    kind: str = "bpe"
+    # None: grows with the text.
+    size: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompleteRecipe(Recipe):
+    # tiny, small, base, big, any name from `glassformer sizes`, or auto: from the amount of text.
+    size: str = "auto"
+    # Changes to the size, in its own words.
+    model: dict[str, Any] = field(default_factory=dict)
+    # One dial for the front-end and the stack; None leaves the size's own.
+    dropout: float | None = None
+    tokenizer: TextTokens = field(default_factory=TextTokens)
+    # Tokens that the model sees at once.
+    context: int = 256
+    # Whether attention may look into the document before.
+    across_documents: bool = False
+    # A trained model to start from: its shape and tokenizer are taken.
+    start: str | None = None
+
+    def __post_init__(self) -> None:
+        self._at_least(2, "context")
+
+
+@dataclass(frozen=True)
+class TextData:
+    """A text as one stream of tokens, and how many bytes it has."""
+
+    tokens: TokenStore
+    tokenizer: Tokenizer
+
+    @property
+    def stream(self) -> Stream:
+        return self.tokens.ids
+
+
+def document_marks(marks: Marks) -> frozenset[int]:
+    """The ids that begin a document: the start; where a model has none, the end of the one before."""
+    return frozenset(marks.ends if marks.start is None else (marks.start,))
+
+
+class CompleteJob:
+    """What the training loop asks of completion."""
+
+    def __init__(self, model: DecoderOnly, train: TextData, valid: TextData, recipe: CompleteRecipe) -> None:
+        self.model, self.train, self.valid = model, train, valid
+        self.settings: TrainSettings = recipe.train
+        self.device = next(model.parameters()).device
+        self.width = min(recipe.context, len(train.stream) - 1)
+        self.valid_width = min(recipe.context, len(valid.stream) - 1)
+        self.firsts = None if recipe.across_documents else document_marks(train.tokenizer.marks)
+        self.n_bytes: int | None = None
+
+    def plan_epoch(self, epoch: int) -> list[Starts]:
+        rows = max(1, self.settings.batch_tokens // self.width)
+        return plan_windows(len(self.train.stream), self.width, rows, self.settings.seed, epoch)
+
+    def load(self, planned: Starts) -> WindowBatch:
+        return window_batch(self.train.stream, planned, self.width, self.firsts).to(self.device)
+
+    def n_tokens(self, batch: WindowBatch) -> int:
+        return batch.answers.numel()
+
+    def loss(self, batch: WindowBatch) -> Tensor:
+        return loss_of(self.model, batch, self.settings.label_smoothing)
+
+    @torch.inference_mode()
+    def validate(self) -> Validation:
+        """Loss and bits per byte over the validation text, and how the model goes on by itself."""
+        width, stream = self.valid_width, self.valid.stream
+        starts = np.arange(0, len(stream) - width, width)
+        starts = starts[:: -(-len(starts) * width // VALIDATED)]
+        rows, total = max(1, self.settings.batch_tokens // width), 0.0
+        for i in range(0, len(starts), rows):
+            batch = window_batch(stream, starts[i : i + rows], width, self.firsts).to(self.device)
+            total += float(loss_of(self.model, batch, 0.0))
+        if self.n_bytes is None:
+            texts = [self.valid.tokenizer.decode(stream[s + 1 : s + width + 1].tolist()) for s in starts.tolist()]
+            self.n_bytes = sum(len(text.encode("utf-8")) for text in texts)
+        loss = total / (len(starts) * width)
+        bits = total / max(1, self.n_bytes) / float(np.log(2))
+        metrics = {"valid_loss": loss, "perplexity": float(np.exp(min(loss, 80.0))), "bits_per_byte": bits}
+        return Validation(-loss, metrics, [self._sample()])
+
+    def _sample(self) -> str:
+        marks = self.train.tokenizer.marks
+        begin = [marks.start if marks.start is not None else marks.ends[0]]
+        generator = Generator(self.model, [begin], SAMPLE, self.train.tokenizer.marks.ends, self.width)
+        ids = [chosen.id for step in generator for _, chosen in step]
+        return self.train.tokenizer.decode(ids)
+
+
+def loss_of(model: DecoderOnly, batch: WindowBatch, smoothing: float) -> Tensor:
+    """Summed over all tokens."""
+    states = model.states(batch.ids, mask=batch.mask, positions=batch.positions)
+    head: Any = model.head
+    rows = head.prepare(states.flatten(0, 1))
+    return cross_entropy(rows, head.w.weight, head.w.bias, batch.answers.flatten(), smoothing)
+
+
+def automatic_complete_size(n_bytes: int) -> str:
+    """Larger models need more text than they have time to forget."""
+    return "tiny" if n_bytes < 20_000_000 else "small" if n_bytes < 500_000_000 else "base"
