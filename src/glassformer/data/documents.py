@@ -42,7 +42,8 @@ class DocumentReport:
     n_broken: int  # characters that were no UTF-8
 
     def __str__(self) -> str:
-        broken = f" {self.n_broken:,} characters are no UTF-8 and were replaced." if self.n_broken else ""
+        were = "were" if self.n_broken > 1 else "was"
+        broken = f" {_count(self.n_broken, 'character')} {were} no UTF-8 and replaced." if self.n_broken else ""
         files, documents = _count(self.n_files, "file"), _count(self.n_documents, "document")
         return f"{files}, {documents}, {self.n_bytes:,} bytes, {self.n_characters:,} characters.{broken}"
 

@@ -147,8 +147,10 @@ class Completer:
                 if text:
                     yield rows[row], text
         for row, writer in enumerate(writers):
-            if text := writer.rest():
-                answers[rows[row]].text += text
+            answer, text = answers[rows[row]], writer.rest()
+            answer.text += text
+            answer.finish = "stop" if writer.stopped else answer.finish
+            if text:
                 yield rows[row], text
 
     def _take(self, chosen: Chosen, answer: Completion, writer: TextWriter) -> str:
