@@ -27,6 +27,8 @@ def learn(
     require(
         out is None or step is None, "--out writes the whole lesson, but a step is given.", "Leave one of them out."
     )
+    idle = show_list and (data is not None or out is not None)
+    require(not idle, "--list only lists: --data and --out have no effect.", "Leave them out.")
     chosen = STEPS if step is None else (find_step(step),)
     if show_list:
         typer.echo(list_steps(chosen))

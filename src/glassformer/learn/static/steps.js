@@ -1,0 +1,550 @@
+"use strict";
+// The steps that the page computes itself: from sentences to figures and a question, as the Python functions make_… do.
+
+const Lesson = (() => {
+  const M = Maths;
+  const { range, sum, SHOWN, Unfit } = M;
+  const matrix = (rows, columns, values, caption, more = {}) => ({
+    rows, columns, values, caption, corner: "", highlight: null, kind: "matrix", ...more,
+  });
+  const bars = (labels, values, caption) => ({ labels, values, caption, kind: "bars" });
+  const lines = (labels, values, across, caption) => ({ labels, values, caption, across, kind: "lines" });
+  const pieces = (rows, tokens, caption) => ({ rows, tokens, caption, kind: "pieces" });
+  const ask = (text, answers, hint, choices = null) => ({ text, answers, hint, choices });
+  const numbered = (words) => words.map((word, i) => `${i + 1} ${word}`);
+  const features = (d) => range(d, 1).map(String);
+  const showSpaces = (text) => text.replaceAll(" ", "␣");
+  const D = 4, SHORT = 8, SHARP = 6;
+
+  const oneHot = (words, vocabulary) =>
+    words.map((word) => vocabulary.map((other) => (other === word ? 1 : 0)));
+
+  function wordsOfFirst(s) {
+    const words = s.first.filter((word) => s.shown.includes(word));
+    if (!words.length) throw new Unfit("This step needs a first sentence of common words.");
+    return words;
+  }
+
+  function shortSentence(s, least = 2) {
+    const words = s.first.slice(0, SHORT);
+    if (words.length < least) throw new Unfit(`This step needs a first sentence of at least ${least} words.`);
+    return words;
+  }
+
+  const longest = (s) => Math.max(...s.words.map((words) => words.length));
+
+  /** Only the columns that get something, the fullest if they are too many. */
+  function table(rows, vocabulary, scores, caption) {
+    const totals = vocabulary.map((_, j) => sum(scores.map((row) => row[j])));
+    const used = M.top(totals, totals.length).filter((j) => scores.some((row) => row[j])).slice(0, SHOWN);
+    const columns = used.sort((a, b) => a - b);
+    return matrix(rows, columns.map((j) => vocabulary[j]), scores.map((row) => columns.map((j) => row[j])), caption);
+  }
+
+  function votesFigure(told, prefix, s, caption) {
+    const rows = [...told.reasons.map((r) => r.name), "all votes"];
+    const figure = table(rows, s.vocabulary, [...told.reasons.map((r) => r.scores), told.scores], caption);
+    const mask = told.reasons.map((r) => r.weight);
+    return matrix(
+      rows,
+      ["mask", ...figure.columns],
+      [...mask, sum(mask)].map((m, i) => [m, ...figure.values[i]]),
+      `“${prefix.join(" ")} …” ${caption}`,
+      { highlight: figure.columns.map((_, i) => [mask.length, i + 1]) },
+    );
+  }
+
+  const makers = {
+    "one-hot"(s) {
+      const words = wordsOfFirst(s), numbers = words.map((word) => s.shown.indexOf(word) + 1);
+      const caption = `“${words.join(" ")}” is [${numbers.join(", ")}]: one row a word, one column for each word of the vocabulary.`;
+      const highlight = numbers.map((n, i) => [i, n - 1]);
+      return {
+        figures: [matrix(words, s.shown, oneHot(words, s.shown), caption, { highlight })],
+        question: ask(
+          `In which column does the row of “${words.at(-1)}” have its one?`,
+          [numbers.at(-1)],
+          "Count the columns from the left, beginning with 1.",
+        ),
+      };
+    },
+
+    "dot-product"(s) {
+      const rows = oneHot(s.shown, s.shown), times = s.shown.map((word) => s.counts.get(word));
+      const mix = times.map((n) => n / sum(times)), asked = M.argmax(mix);
+      return {
+        figures: [
+          matrix(s.shown, s.shown, M.times(rows, M.turn(rows)), "Each word's row times each word's row: 1 for the same word, 0 for another."),
+          matrix(["mix"], s.shown, [mix], "A mix of all words, each weighted by how often it comes."),
+          bars(s.shown.map((word) => `mix · ${word}`), M.times(rows, M.turn([mix])).flat(), "The mix times each word's row: that word's weight comes out."),
+        ],
+        question: ask(
+          `What is the dot product of the mix and “${s.shown[asked]}”?`,
+          [mix[asked]],
+          "Everything but that word's column is multiplied by 0.",
+        ),
+      };
+    },
+
+    lookup(s) {
+      const words = wordsOfFirst(s), numbers = words.map((word) => s.shown.indexOf(word) + 1);
+      const facts = s.shown.map((word) => [M.letters(word).length, s.counts.get(word)]);
+      const stack = oneHot(words, s.shown), listed = numbers.join(", "), names = ["letters", "times"];
+      return {
+        figures: [
+          matrix(words, numbered(s.shown), stack, `Ones in the columns ${listed} …`),
+          matrix(numbered(s.shown), names, facts, "… times a table with one row for each word (its letters, and how often it comes) …"),
+          matrix(numbers.map((n) => `row ${n}`), names, M.times(stack, facts), `… is the rows ${listed} of the table, in this order.`),
+        ],
+        question: ask(
+          `“${words.at(-1)} ${words[0]}” is a stack of two rows. Which rows of the table does it pull out?`,
+          [`${numbers.at(-1)} ${numbers[0]}`],
+          "Give the two numbers in front of these words, in the order of the words.",
+        ),
+      };
+    },
+
+    "first-order"(s) {
+      if (longest(s) < 2) throw new Unfit("This step needs a sentence of at least 2 words.");
+      const one = M.markov(1, s), ids = M.encode(s.shown, s.vocabulary);
+      const asked = M.wordsWithChoice(s)[0] ?? s.words.find((words) => words.length > 1)[0];
+      const row = one.shares(`${s.vocabulary.indexOf(asked)}`);
+      const following = M.top(row, SHOWN).filter((i) => row[i] > 0);
+      const last = following.at(-1);
+      return {
+        figures: [
+          matrix(s.shown, s.shown, ids.map((i) => ids.map((j) => one.shares(`${i}`)[j])),
+            "Rows: the word that was read. Columns: what comes next, as a share of all that followed.", { corner: "next →" }),
+          bars(following.map((i) => s.vocabulary[i]), following.map((i) => row[i]), `The row of “${asked}”: what comes next, and how often.`),
+        ],
+        question: ask(
+          `After “${asked}”, how probable is “${s.vocabulary[last]}”?`,
+          [row[last]],
+          `Count how often “${s.vocabulary[last]}” follows “${asked}”, out of all that follows it.`,
+        ),
+      };
+    },
+
+    "second-order"(s) {
+      if (longest(s) < 3) throw new Unfit("This step needs a sentence of at least 3 words.");
+      const one = M.markov(1, s), two = M.markov(2, s), firsts = M.wordsWithChoice(s).slice(0, SHOWN);
+      const place = (key) => [two.kinds(key) < 2, !firsts.includes(s.vocabulary[key.split(" ")[1]])];
+      const keys = two.keys()
+        .map((key, i) => [...place(key), i, key])
+        .sort((a, b) => a[0] - b[0] || a[1] - b[1] || a[2] - b[2])
+        .slice(0, SHOWN)
+        .map((row) => row[3]);
+      const n = s.vocabulary.length, figures = [];
+      if (firsts.length)
+        figures.push(table(firsts, s.vocabulary, firsts.map((word) => one.shares(`${s.vocabulary.indexOf(word)}`)),
+          "First order: one word before. These rows hesitate."));
+      figures.push(table(keys.map((key) => key.split(" ").map((i) => s.vocabulary[i]).join(" ")), s.vocabulary,
+        keys.map((key) => two.shares(key)), "Second order: two words before."));
+      return {
+        figures,
+        question: ask(
+          `There are ${n} words. How many rows would a full table of pairs have?`,
+          [n * n],
+          `Each of ${n} words may stand before each of ${n} words.`,
+        ),
+      };
+    },
+
+    skips(s) {
+      const prefixes = M.placesOfChoice(s), rung = M.skips(s, false);
+      const told = prefixes.map((prefix) => M.explain(rung, prefix));
+      const best = M.top(told[0].scores, 1)[0];
+      return {
+        figures: told.map((t, i) => votesFigure(t, prefixes[i], s, "Each earlier word votes together with the last, and all count.")),
+        question: ask(
+          `How many votes does “${s.vocabulary[best]}” get in the first figure, all together?`,
+          [told[0].scores[best]],
+          `Add up the column of “${s.vocabulary[best]}”.`,
+        ),
+      };
+    },
+
+    masking(s) {
+      const prefixes = M.placesOfChoice(s), rung = M.skips(s, true);
+      const figures = prefixes.map((prefix) => {
+        const told = M.explain(rung, prefix), [best, next] = M.top(told.scores, 2);
+        const margin = `${M.writeNumber(told.scores[best])} to ${M.writeNumber(next === undefined ? 0 : told.scores[next])}`;
+        return votesFigure(told, prefix, s, `Only rows with mask 1 count: “${s.vocabulary[best]}” leads by ${margin}.`);
+      });
+      const { scores } = M.explain(rung, prefixes.at(-1)), most = Math.max(...scores);
+      return {
+        figures,
+        question: ask(
+          `Which word comes after “${prefixes.at(-1).join(" ")}”?`,
+          s.vocabulary.filter((_, i) => scores[i] === most),
+          "See who has most votes in the last row.",
+        ),
+      };
+    },
+
+    attention(s) {
+      const { prefix, maskOf, attended, masked } = hotAttention(s);
+      const last = prefix.at(-1);
+      const order = M.unique([last, ...masked(last), ...prefix, ...s.shown, ...s.vocabulary]).slice(0, SHOWN);
+      const words = order.sort(M.compare);
+      const earlier = prefix.slice(0, -1), pick = (test) => words.map((word) => (test(word) ? 1 : 0));
+      const here = attended(prefix);
+      return {
+        figures: [
+          matrix(words, words, words.map((row) => pick((word) => maskOf(word, row))),
+            "All masks, one row for each last word: 1 where an earlier word may vote with it.",
+            { corner: "earlier →", highlight: words.map((_, i) => [words.indexOf(last), i]) }),
+          matrix(["query Q", "mask QKᵀ", "words so far", "attended"], words,
+            [pick((w) => w === last), pick((w) => maskOf(w, last)), pick((w) => earlier.includes(w)), pick((w) => here.includes(w))],
+            `“${prefix.join(" ")}”: the last word asks, its mask comes out, and is laid over the words so far.`),
+        ],
+        question: ask(
+          `How many of the earlier words does “${last}” attend to here?`,
+          [here.length],
+          "Count the ones in the row “attended”.",
+        ),
+      };
+    },
+
+    pairs(s) {
+      const { prefixes, prefix, rung, attended, masked } = hotAttention(s);
+      const last = prefix.at(-1), at = (word) => s.vocabulary.indexOf(word);
+      const seen = (word) => rung.pairs.rows.has(`${at(last)} ${at(word)}`);
+      const kept = masked(last);
+      const partners = (kept.length ? kept : M.unique(prefix.slice(0, -1)).filter(seen)).slice(0, 5);
+      const named = [...partners.map((word) => M.pairName(word, last)), last];
+      const inputs = [...partners.map((word) => `${word} …`), `… ${last}`, "bias"];
+      const weights = inputs.map((_, i) =>
+        named.map((_, f) => {
+          const alone = f === partners.length, bias = i === partners.length + 1;
+          if (i === partners.length) return alone ? 1 : 2;
+          return bias ? (alone ? 0 : -3) : alone ? -1 : i === f ? 2 : 0;
+        }),
+      );
+      const given = prefixes.map((p) => [...partners.map((w) => (attended(p).includes(w) ? 1 : 0)), 1, 1]);
+      const sums = prefixes.map((p) => {
+        const here = attended(p);
+        return [...partners.map((w) => (here.includes(w) ? 1 : -1)), 1 - here.length];
+      });
+      const fired = sums.map((row) => row.map((v) => Math.max(0, v)));
+      const shares = [...partners.map((w) => rung.pairs.shares(`${at(last)} ${at(w)}`)), rung.alone.shares(`${at(last)}`)];
+      const columns = range(s.vocabulary.length).filter((j) => shares.some((row) => row[j])).slice(0, SHOWN);
+      const said = prefixes.map((p) => {
+        const here = attended(p).map((w) => rung.pairs.shares(`${at(last)} ${at(w)}`));
+        const rows = here.length ? here : [shares.at(-1)];
+        return columns.map((j) => sum(rows.map((row) => row[j])));
+      });
+      const words = columns.map((j) => s.vocabulary[j]), sentence = prefixes.map((_, i) => `sentence ${i + 1}`);
+      const read = prefixes.map((p, i) => `${sentence[i]}: “${p.join(" ")}”`).join("; ");
+      return {
+        figures: [
+          matrix(sentence, inputs, given, `What attention lets through. ${read}.`),
+          matrix(inputs, named, weights, "Weights made by hand: 2 for each word of a pair, −3 as a bias."),
+          matrix(sentence, named, sums, "Their product: 1 only if both words are there."),
+          matrix(sentence, named, fired, "ReLU turns what is below 0 into 0."),
+          matrix(named, words, shares.map((row) => columns.map((j) => row[j])), "The votes of each feature …"),
+          matrix(sentence, words, said, "… and the product: what comes next."),
+        ],
+        question: ask(
+          `In sentence 1, what is the sum of “${named[0]}” before the ReLU?`,
+          [sums[0][0]],
+          "Add the weights of those inputs that are 1 in sentence 1, the bias among them.",
+        ),
+      };
+    },
+
+    completion(s) {
+      if (s.first.length < 3) throw new Unfit("This step needs a first sentence of at least 3 words.");
+      const two = M.markov(2, s), prompt = s.first.slice(0, 2), whole = [...prompt];
+      const next = (words) => two.shares(M.encode(words.slice(-2), s.vocabulary).join(" "));
+      for (let i = 0; i < 10 && next(whole).some((p) => p > 0); i++) whole.push(s.vocabulary[M.argmax(next(whole))]);
+      const steps = range(whole.length - 1, 2).map((end) => whole.slice(0, end));
+      const rows = steps.map(next), kinds = rows.map((row) => row.filter((p) => p > 0).length);
+      const unsure = M.argmax(kinds), asked = steps[unsure];
+      const totals = s.vocabulary.map((_, j) => sum(rows.map((row) => row[j])));
+      const columns = M.top(totals, SHOWN).filter((j) => rows.some((row) => row[j])).sort((a, b) => a - b);
+      const open = range(s.vocabulary.length).filter((j) => rows[unsure][j] > 0).slice(0, SHOWN);
+      const heat = (temperature) => {
+        const powers = rows[unsure].map((p) => p ** (1 / temperature)), total = Math.max(sum(powers), 1e-300);
+        return open.map((j) => powers[j] / total);
+      };
+      const names = (list) => list.map((j) => s.vocabulary[j]);
+      return {
+        figures: [
+          pieces(steps.map((_, i) => `step ${i}`), steps, `“${prompt.join(" ")}” is the prompt; each step adds the most probable word.`),
+          matrix(steps.map((words) => words.slice(-2).join(" ")), names(columns), rows.map((row) => columns.map((j) => row[j])),
+            "What each step chose from (second order). An empty last row ends it."),
+          matrix(["temperature 0.5", "temperature 1", "temperature 2"], names(open), [0.5, 1, 2].map(heat),
+            `Drawing after “${asked.slice(-2).join(" ")}”: low temperatures prefer the best.`),
+        ],
+        question: ask(
+          `Which word does the greedy choice add after “${asked.join(" ")}”?`,
+          [asked.length < whole.length ? whole[asked.length] : s.vocabulary[M.argmax(rows[unsure])]],
+          "Greedy means: the word with the highest probability.",
+        ),
+      };
+    },
+
+    positions(s) {
+      const words = s.first, last = words.length - 1, waves = M.waves(range(words.length), 5);
+      const names = ["sin 1", "cos 1", "sin 2", "cos 2", "sin 3"];
+      const eight = waves.slice(0, 8), shown = numbered(words.slice(0, 8));
+      return {
+        figures: [
+          matrix(words.map((word, i) => `${i} ${word}`), names, waves, "What is added to each word's vector. The first word stands at position 0."),
+          lines(names, M.turn(M.waves(range(40), 5)), "position 0 to 39",
+            "The same columns over forty positions: quick waves first, slow ones last."),
+          matrix(shown, shown, M.times(eight, M.turn(eight)), "Dot products of positions: nearly the same number wherever the distance is the same."),
+        ],
+        question: ask(
+          `What is added to the second number of the vector of the word at position ${last}?`,
+          [waves[last][1]],
+          "Find the row of that position, and read the column cos 1.",
+        ),
+      };
+    },
+
+    "many-heads"(s) {
+      const words = shortSentence(s), names = numbered(words);
+      const parts = [M.wordWaves(words, s, D), M.waves(range(words.length), D)];
+      const about = ["Head 1 sees what the words are: equal words look at each other.", "Head 2 sees where they stand."];
+      return {
+        figures: parts.map((x, i) =>
+          matrix(names, names, M.attention(x.map((row) => row.map((v) => v * SHARP)), x, x).weights, `${about[i]} Rows ask, columns answer.`)),
+        question: ask(
+          `The model is ${2 * D} numbers wide and has 2 heads. How wide is one head?`,
+          [D],
+          "The heads share the width equally: d_k = d_model / h.",
+        ),
+      };
+    },
+
+    "one-head"(s) {
+      const words = shortSentence(s).slice(0, 6), names = numbered(words), x = M.wordWaves(words, s, D);
+      const { z, weights, scores } = M.attention(x.map((row) => row.map((v) => v * SHARP)), x, x, true);
+      return {
+        figures: [
+          matrix(names, features(D), x, "x: keys and values. Queries are 6 times as long."),
+          matrix(names, names, scores, "QKᵀ/√d_k, with −∞ where a word would look ahead."),
+          matrix(names, names, weights, "The softmax of each row: weights that add up to 1."),
+          matrix(names, features(D), z, "Weights times V: each row is a mix of the rows of x."),
+        ],
+        question: ask(
+          `How much weight does “${words.at(-1)}” give to the words before it, all together?`,
+          [sum(weights.at(-1).slice(0, -1))],
+          "All weights of a row add up to 1: take away what the word gives to itself.",
+        ),
+      };
+    },
+
+    "skip-connections"(s) {
+      const words = shortSentence(s), names = numbered(words), x = M.wordWaves(words, s, D);
+      const silent = x.map((row) => row.map(() => 0)); // whatever is multiplied by weights of 0
+      const through = x.map((row, i) => row.map((v, j) => v + silent[i][j]));
+      return {
+        figures: [
+          matrix(names, features(D), x, "What goes in."),
+          matrix(names, features(D), silent, "What attention says with all weights at 0."),
+          matrix(names, features(D), through, "What leaves the block: x + attention(x)."),
+        ],
+        question: ask(
+          "All weights of a block are 0. What comes out of the block?",
+          ["the input"],
+          "Something is added to x. How much is it here?",
+          ["zeros", "the input", "random numbers"],
+        ),
+      };
+    },
+
+    "layer-norm"(s) {
+      const words = s.first, x = words.map((word) => M.letters(word).length), { mean, variance, out } = M.layerNorm(x);
+      if (words.length < 2 || variance === 0)
+        throw new Unfit("This step needs a first sentence with words of different lengths.");
+      const large = x.map((v) => v * 10);
+      return {
+        figures: [
+          matrix(["letters", "normed"], words, [x, out],
+            `Mean ${M.writeNumber(mean)} and variance ${M.writeNumber(variance)} before the norm; 0 and 1 after it.`),
+          matrix(["letters × 10", "normed"], words, [large, M.layerNorm(large).out],
+            "Ten times as large, and the same after the norm: only the shape counts."),
+        ],
+        question: ask(
+          "What is the mean of the numbers before the norm?",
+          [mean],
+          "Add the letters up and divide by how many words there are.",
+        ),
+      };
+    },
+
+    "decoder-stack"(s) {
+      const words = shortSentence(s, 3), names = numbered(words), n = words.length, x = M.wordWaves(words, s, D);
+      const { weights, scores } = M.attention(x.map((row) => row.map((v) => v * SHARP)), x, x, true);
+      return {
+        figures: [
+          pieces(["reads", "must say"], [words.slice(0, -1), words.slice(1)],
+            "In training the decoder gets the true words, one place to the right, whatever it would have said."),
+          matrix(names, names, scores, "Scores: −∞ above the diagonal."),
+          matrix(names, names, weights, "After the softmax the future weighs 0."),
+        ],
+        question: ask(
+          `How many of the ${n * n} fields does the look-ahead mask forbid?`,
+          [scores.flat().filter((v) => v === null).length],
+          "Count the −∞: none in the last row, one in the row above, and so on.",
+        ),
+      };
+    },
+
+    tokenizing(s) {
+      const shown = M.letters(s.first.join(" ")).slice(0, 24), bytes = [...new TextEncoder().encode(shown.join(""))];
+      const known = new Set(s.words.flatMap((words) => M.letters(words.join(" "))));
+      const names = ["words", "letters", "bytes"];
+      return {
+        figures: [
+          pieces(names,
+            [shown.join("").split(" ").filter((w) => w), shown.map(showSpaces), bytes.map((b) => b.toString(16).padStart(2, "0"))],
+            "The same text, cut in three ways."),
+          bars(names, [s.vocabulary.length, known.size, 256],
+            "How many tokens a vocabulary needs: the words and letters seen so far, or all bytes there are."),
+        ],
+        question: ask(
+          "How many bytes are shown?",
+          [bytes.length],
+          "Most letters are one byte; letters with marks, and those of other scripts, are two or more.",
+        ),
+      };
+    },
+
+    bpe(s) {
+      const { listed, cut } = M.trainBpe(s, 10), n = listed.length;
+      if (!n) throw new Unfit("This step needs letters that come together more than once.");
+      const text = M.letters(s.first.join(" ")).slice(0, 24).join("");
+      const stages = M.unique([0, Math.floor(n / 2), n]);
+      const tokens = stages.map((k) => cut(text, k).map(showSpaces));
+      return {
+        figures: [
+          bars(listed.map(({ left, right }) => showSpaces(left) + " + " + showSpaces(right) + " → " + showSpaces(left + right)),
+            listed.map(({ count }) => count), "The pairs that are joined, one after the other, and how often each came just then."),
+          pieces(stages.map((k) => `merges: ${k}`), tokens, "The same text after no, some and all merges (␣ is a space)."),
+        ],
+        question: ask(
+          `How many pieces is the text cut into after ${n} merges?`,
+          [tokens.at(-1).length],
+          "Count the pieces in the last row.",
+        ),
+      };
+    },
+
+    audio(s) {
+      const words = s.first.slice(0, 8), names = numbered(words), loud = words.map(Senses.logMel);
+      const most = Math.max(...words.map((word) => M.letters(word).length));
+      return {
+        figures: [
+          matrix(range(8).map((i) => `band ${8 - i}`), names, M.turn(loud).reverse(),
+            "Each word hummed, the longer the higher: how loud each band is (logarithm), high sounds on top."),
+          matrix(names, range(5).map((i) => `c${i}`), loud.map(Senses.cepstra),
+            "The cepstra: one dense row for each moment. They enter the encoder where embeddings would."),
+        ],
+        question: ask(
+          "Which word sounds highest?",
+          M.unique(words.filter((word) => M.letters(word).length === most)),
+          "Look for the column whose dark field is nearest to the top.",
+        ),
+      };
+    },
+
+    pictures(s) {
+      const text = s.first.join(" "), bytes = [...new TextEncoder().encode(text)];
+      const picture = range(8).map((i) => range(8).map((bit) => ((bytes[i] ?? 0) >> (7 - bit)) & 1));
+      const patch = (top, left) => range(16).map((i) => picture[top + Math.floor(i / 4)][left + (i % 4)]);
+      const patches = [patch(0, 0), patch(0, 4), patch(4, 0), patch(4, 4)];
+      const places = ["top left", "top right", "bottom left", "bottom right"];
+      return {
+        figures: [
+          matrix(range(8, 1).map((i) => `line ${i}`), features(8), picture, `A picture of 8 × 8 dots: the first 8 bytes of “${text}”, one a line.`),
+          matrix(places, features(16), patches, "Cut into patches of 4 × 4, each laid out as a row of 16 numbers."),
+          matrix(places, places, M.attention(patches, patches, patches).weights, "Self-attention: where each patch looks."),
+        ],
+        question: ask(
+          "How many dots are on (1) in the patch at the bottom right?",
+          [sum(patches[3])],
+          "Add up the last row of the patches.",
+        ),
+      };
+    },
+  };
+
+  /** Masks as lookups: which earlier words a last word attends to. */
+  function hotAttention(s) {
+    if (s.vocabulary.length > 100) throw new Unfit("This step has room for 100 different words at most.");
+    const prefixes = M.placesOfChoice(s), rung = M.skips(s, true);
+    const at = (word) => s.vocabulary.indexOf(word);
+    const maskOf = (earlier, last) => rung.kept.has(`${at(last)} ${at(earlier)}`);
+    const masked = (last) => s.vocabulary.filter((word) => maskOf(word, last));
+    const attended = (p) => masked(p.at(-1)).filter((word) => p.slice(0, -1).includes(word));
+    return { prefixes, prefix: prefixes[0], rung, maskOf, masked, attended };
+  }
+
+  /** The sound of a word: eight bands of a short hum, the longer the word, the higher. */
+  const Senses = (() => {
+    const RATE = 8000, N = 200, BANDS = 8;
+    const mel = (hertz) => 2595 * Math.log10(1 + hertz / 700);
+    const low = mel(100), high = mel(RATE / 2);
+    const edges = range(BANDS + 2).map((i) => 700 * (10 ** ((low + ((high - low) * i) / (BANDS + 1)) / 2595) - 1));
+    const triangle = (i, hertz) =>
+      Math.max(0, Math.min((hertz - edges[i]) / (edges[i + 1] - edges[i]), (edges[i + 2] - hertz) / (edges[i + 2] - edges[i + 1])));
+    const turnBy = range(N).map((i) => (2 * Math.PI * i) / N);
+
+    function logMel(word) {
+      const pitch = 300 + 150 * M.letters(word).length;
+      const wave = range(N).map((t) => Math.sin((2 * Math.PI * pitch * t) / RATE) * (0.5 - 0.5 * Math.cos(turnBy[t])));
+      const power = range(N / 2 + 1).map((k) => {
+        const re = sum(wave.map((v, t) => v * Math.cos(turnBy[(k * t) % N])));
+        const im = sum(wave.map((v, t) => v * Math.sin(turnBy[(k * t) % N])));
+        return (re * re + im * im) / N;
+      });
+      return range(BANDS).map((i) => Math.log(1 + 100 * sum(power.map((p, k) => p * triangle(i, (k * RATE) / N)))));
+    }
+    const cepstra = (loud) =>
+      range(5).map((k) => sum(loud.map((v, i) => v * Math.cos((Math.PI * k * (2 * i + 1)) / (2 * BANDS)))) * Math.sqrt(2 / BANDS));
+    return { logMel, cepstra };
+  })();
+
+  /** A step on these lines; on the example's lines, with a note, if they do not fit. */
+  function show(name, text, example) {
+    try {
+      return { ...makers[name](M.parse(text)), note: "" };
+    } catch (reason) {
+      if (!(reason instanceof Unfit)) throw reason;
+      return { ...makers[name](M.parse(example)), note: `${reason.message} So here is the example.` };
+    }
+  }
+
+  // ---- questions
+  function readNumber(text) {
+    let plain = text.replace(/[\s_]/gu, "").replaceAll("−", "-");
+    if (/^-?\d{1,3}(,\d{3})+(\.\d+)?$/.test(plain)) plain = plain.replaceAll(",", "");
+    plain = plain.replaceAll(",", ".");
+    const number = "-?(?:[0-9]+\\.?[0-9]*|\\.[0-9]+)";
+    let found = new RegExp(`^(${number})(%?)$`).exec(plain);
+    if (found) return Number(found[1]) / (found[2] ? 100 : 1);
+    found = new RegExp(`^(${number})/(${number})$`).exec(plain);
+    return found && Number(found[2]) ? Number(found[1]) / Number(found[2]) : null;
+  }
+
+  const plainText = (text) => text.replace(/[\s,;()[\]"“”]+/gu, " ").toLowerCase().trim();
+
+  function accepts(question, given) {
+    const choice = question.choices?.[Number(given.trim()) - 1];
+    if (choice !== undefined && /^[0-9]+$/.test(given.trim())) given = choice;
+    return question.answers.some((answer) => {
+      if (typeof answer === "string") return plainText(given) === plainText(answer);
+      const number = readNumber(given);
+      return number !== null && Math.abs(number - answer) <= Math.max(0.0051, Math.abs(answer) / 1000);
+    });
+  }
+
+  const answerOf = (question) =>
+    typeof question.answers[0] === "string" ? question.answers[0] : M.writeNumber(question.answers[0]);
+
+  return { show, accepts, answerOf, live: Object.keys(makers) };
+})();

@@ -1,0 +1,241 @@
+"""The page in a real browser: its script computes what Python computes, every step opens, nothing goes out."""
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from glassformer.learn.find import find_step
+from glassformer.learn.sentences import parse
+from glassformer.learn.site import STATIC
+from glassformer.learn.steps import STEPS
+from tests.learn.browser import Browser
+from tests.learn.test_question import CASES, NUMBERS, WRITTEN
+from tests.learn.test_steps import OWN
+
+LIVE = [step for step in STEPS if step.live]
+
+
+@pytest.fixture
+def script(browser: Browser) -> Browser:
+    """An empty page with the lesson's mathematics in it."""
+    for name in ("maths.js", "steps.js"):
+        source = (STATIC / name).read_text(encoding="utf-8")
+        browser.run(source.replace("const Maths =", "var Maths =").replace("const Lesson =", "var Lesson ="))
+    return browser
+
+
+def assert_same(found: Any, wanted: Any, where: str = "") -> None:
+    """Equal, numbers to nine digits."""
+    if isinstance(wanted, dict):
+        assert isinstance(found, dict), where
+        assert found.keys() == wanted.keys(), where
+        for key in wanted:
+            assert_same(found[key], wanted[key], f"{where}.{key}")
+    elif isinstance(wanted, list):
+        assert isinstance(found, list), where
+        assert len(found) == len(wanted), f"{where}: {found} {wanted}"
+        for i, (a, b) in enumerate(zip(found, wanted, strict=True)):
+            assert_same(a, b, f"{where}[{i}]")
+    elif isinstance(wanted, float | int) and not isinstance(wanted, bool):
+        assert found == pytest.approx(wanted, rel=1e-9, abs=1e-9), where
+    else:
+        assert found == wanted, where
+
+
+def random_texts(n: int) -> list[list[str]]:
+    """Sentences of few or many words, of different lengths, some counting more often."""
+    dice = random.Random(7)
+    texts = []
+    for _ in range(n):
+        words = [
+            dice.choice(["the", "a", "Über", "né", "日本", "🙂", "zz9", "x"]) + str(i) * dice.randint(0, 2)
+            for i in range(dice.randint(1, 30))
+        ]
+        lines = [" ".join(dice.choices(words, k=dice.randint(1, 18))) for _ in range(dice.randint(1, 14))]
+        texts.append([line + (f" *{dice.randint(0, 30)}" if dice.random() < 0.3 else "") for line in lines])
+    return texts
+
+
+@pytest.mark.parametrize("step", LIVE, ids=lambda step: step.name)
+def test_the_page_computes_what_python_computes(script: Browser, step: Any) -> None:
+    texts = [step.example.split("\n"), *OWN, *random_texts(25)]
+    example = json.dumps(step.example.split("\n"))
+    call = f"{json.dumps(texts)}.map((text) => Lesson.show({step.name!r}, text, {example}))"
+    for text, found in zip(texts, script.run(call), strict=True):
+        wanted = json.loads(json.dumps(step.show(parse(text)).to_data()))
+        assert_same(found, wanted, f"{step.name} of {text}")
+
+
+def test_the_page_has_every_live_step(script: Browser) -> None:
+    assert script.run("Lesson.live") == [step.name for step in LIVE]
+
+
+def test_the_page_reads_and_judges_answers_as_python_does(script: Browser) -> None:
+    for question, given, right in CASES:
+        data = json.dumps(question.to_data())
+        assert script.run(f"Lesson.accepts({data}, {json.dumps(given)})") is right
+        assert script.run(f"Lesson.answerOf({data})") == question.answer
+    for text, number in NUMBERS.items():
+        one = json.dumps({"answers": [number if number is not None else 0.0], "choices": None})
+        assert script.run(f"Lesson.accepts({one}, {json.dumps(text)})") is (number is not None)
+    for value, written in WRITTEN:
+        assert script.run(f"Maths.writeNumber({json.dumps(value)})") == written
+
+
+def visit(browser: Browser, site: Path, name: str) -> None:
+    browser.open(f"{site.as_uri()}#{name}")
+    browser.wait_until(lambda: browser.run(f"!document.getElementById('step-{name}').hidden"))
+
+
+@pytest.mark.parametrize("width", [1280, 360])
+def test_every_step_opens_without_a_word_on_the_console_and_without_a_request(
+    browser: Browser, site: Path, width: int
+) -> None:
+    browser.size(width, 800, dark=width == 360)
+    browser.open(site.as_uri())
+    for i, step in enumerate(STEPS):
+        seen = browser.run(
+            """(() => {
+              const open = [...document.querySelectorAll("main section")].filter((s) => !s.hidden);
+              const parts = "h2, p, figcaption, textarea, button, form, svg, .scroll, .bars, .pieces";
+              const outside = (part) => part.getBoundingClientRect().right > innerWidth + 1;
+              return {
+                n: open.length, id: open[0].id, figures: open[0].querySelectorAll("figure").length,
+                kinds: [...open[0].querySelectorAll("figure")].map((f) => f.dataset.kind),
+                question: open[0].querySelector(".ask").innerText, title: document.title,
+                wide: document.documentElement.scrollWidth,
+                outside: [...open[0].querySelectorAll(parts)].filter(outside).map((part) => part.outerHTML.slice(0, 99)),
+              };
+            })()"""
+        )
+        shown = step.show() if step.live else None
+        assert (seen["n"], seen["id"]) == (1, f"step-{step.name}")
+        assert seen["figures"] >= 1
+        assert shown is None or seen["kinds"] == [figure.kind for figure in shown.figures]
+        assert shown is None or shown.question.text in seen["question"]
+        assert step.title in seen["title"]
+        assert seen["wide"] <= width
+        assert seen["outside"] == []
+        if i + 1 < len(STEPS):
+            browser.run("document.querySelector('main section:not([hidden]) .onward a:last-child').click()")
+            name = STEPS[i + 1].name
+            browser.wait_until(lambda name=name: browser.run(f"!document.getElementById('step-{name}').hidden"))
+    assert browser.complaints() == []
+    assert set(browser.requests()) == {site.as_uri()}
+
+
+def test_the_numbers_follow_the_sentences(browser: Browser, site: Path) -> None:
+    visit(browser, site, "first-order")
+    read = (
+        "[...document.querySelectorAll('#step-first-order .bars li')].map((li) => li.innerText.split('\\n').join(' '))"
+    )
+    cells = "document.querySelectorAll('#step-first-order .bars .number')"
+    assert browser.run(f"[...{cells}].map((n) => n.textContent)") == ["0.50", "0.30", "0.20"]
+    browser.run("document.getElementById('text-first-order').select(), 0")
+    browser.run("document.getElementById('text-first-order').focus()")
+    browser.type("we go home *3\nwe go out")
+    labels = browser.run(
+        "[...document.querySelectorAll('#step-first-order .bars li > :first-child')].map((n) => n.textContent)"
+    )
+    assert labels == ["home", "out"], browser.run(read)
+    assert browser.run(f"[...{cells}].map((n) => n.textContent)") == ["0.75", "0.25"]
+    assert "“out”" in browser.run("document.querySelector('#step-first-order .question label').textContent")
+    browser.run("document.querySelector('#step-first-order .reset').click()")
+    assert browser.run(f"[...{cells}].map((n) => n.textContent)") == ["0.50", "0.30", "0.20"]
+    assert browser.complaints() == []
+
+
+def test_steps_that_share_an_example_share_the_change(browser: Browser, site: Path) -> None:
+    visit(browser, site, "skips")
+    browser.run("document.getElementById('text-skips').select(), document.getElementById('text-skips').focus()")
+    browser.type("the red fox ran home\nthe blue fox ran away")
+    browser.run("location.hash = 'masking'")
+    browser.wait_until(lambda: browser.run("!document.getElementById('step-masking').hidden"))
+    assert browser.run("document.getElementById('text-masking').value") == "the red fox ran home\nthe blue fox ran away"
+    assert "red … ran" in browser.run("document.querySelector('#step-masking .figures').innerText")
+
+
+def test_a_text_that_does_not_fit_says_so_and_shows_the_example(browser: Browser, site: Path) -> None:
+    visit(browser, site, "second-order")
+    box = "document.getElementById('text-second-order')"
+    browser.run(f"{box}.value = '', {box}.dispatchEvent(new Event('input'))")
+    note = browser.run("document.querySelector('#step-second-order .note').innerText")
+    assert note == "There is no word in the text. So here is the example."
+    assert "battery ran" in browser.run("document.querySelector('#step-second-order .figures').innerText")
+    assert browser.run(f"{box}.value") == ""
+
+
+def test_what_a_reader_types_is_text_only(browser: Browser, site: Path) -> None:
+    visit(browser, site, "one-hot")
+    box = "document.getElementById('text-one-hot')"
+    evil = "<img src=x onerror=document.title=1> </script> <b>x</b>"
+    browser.run(f"{box}.value = {json.dumps(evil)}, {box}.dispatchEvent(new Event('input'))")
+    assert browser.run("document.querySelectorAll('main img, main b').length") == 0
+    assert "<b>x</b>" in browser.run("document.querySelector('#step-one-hot .figures').innerText")
+    assert browser.complaints() == []
+    assert set(browser.requests()) == {site.as_uri()}
+
+
+@pytest.mark.parametrize("name", ["one-hot", "masking", "cross-attention"])
+def test_a_question_is_answered_by_keyboard(browser: Browser, site: Path, name: str) -> None:
+    visit(browser, site, name)
+    told = f"document.querySelector('#step-{name} .told').innerText"
+    question = find_step(name).show().question
+    browser.run(f"document.getElementById('answer-{name}').focus()")
+    browser.type("no idea")
+    browser.press("Enter", 13, "\r")
+    assert browser.run(told) == f"Not quite. {question.hint}"
+    browser.run(f"document.getElementById('answer-{name}').select()")
+    browser.type(question.answer)
+    browser.press("Enter", 13, "\r")
+    assert browser.run(told) == "Right!"
+
+
+def test_a_choice_is_checked_and_an_answer_shown(browser: Browser, site: Path) -> None:
+    visit(browser, site, "skip-connections")
+    section = "document.querySelector('#step-skip-connections')"
+    for i, said in enumerate(["Not quite. Something is added to x. How much is it here?", "Right!"]):
+        browser.run(
+            f"{section}.querySelectorAll('input')[{i}].click(), {section}.querySelector('[type=submit]').click()"
+        )
+        assert browser.run(f"{section}.querySelector('.told').innerText") == said
+    browser.run(f"{section}.querySelector('.question .plain').click()")
+    assert browser.run(f"{section}.querySelector('.told').innerText") == "It is the input."
+
+
+def test_an_unknown_address_opens_the_first_step(browser: Browser, site: Path) -> None:
+    browser.open(f"{site.as_uri()}#nowhere")
+    browser.wait_until(lambda: browser.run("!document.getElementById('step-one-hot').hidden"))
+    assert browser.complaints() == []
+
+
+def test_the_list_of_steps_is_folded_on_a_phone_and_open_beside_the_step(browser: Browser, site: Path) -> None:
+    for width, is_open in ((360, False), (1280, True)):
+        browser.size(width, 800)
+        visit(browser, site, "skips")
+        assert browser.run("document.querySelector('nav details').open") is is_open
+
+
+def test_text_and_background_differ_enough_in_light_and_dark(browser: Browser, site: Path) -> None:
+    """WCAG's ratio of 4.5 for all text in tables, however deep the colour under it."""
+    ratio = """[...document.querySelectorAll("td, th, p, label, button, a, li span")].map((n) => {
+      if (!n.offsetParent || !n.innerText) return 21;
+      const canvas = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });
+      const rgb = (colour, under) => { canvas.fillStyle = under; canvas.fillRect(0, 0, 1, 1); canvas.fillStyle = colour;
+        canvas.fillRect(0, 0, 1, 1); return [...canvas.getImageData(0, 0, 1, 1).data].slice(0, 3); };
+      const light = (c) => c.map((v) => v / 255).map((v) => v <= .04045 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4)
+        .reduce((sum, v, i) => sum + v * [.2126, .7152, .0722][i], 0);
+      let under = n; const none = "rgba(0, 0, 0, 0)";
+      while (under.parentElement && getComputedStyle(under).backgroundColor === none) under = under.parentElement;
+      const back = getComputedStyle(under).backgroundColor;
+      const [a, b] = [light(rgb(getComputedStyle(n).color, back)), light(rgb(back, back))].sort((x, y) => y - x);
+      return (a + .05) / (b + .05);
+    }).reduce((a, b) => Math.min(a, b))"""
+    for dark in (False, True):
+        browser.size(1280, 900, dark)
+        for name in ("positions", "first-order"):
+            visit(browser, site, name)
+            assert browser.run(ratio) >= 4.5, (name, dark)
