@@ -43,7 +43,7 @@ def test_draws_follow_the_distribution() -> None:
     options = CompleteOptions(temperature=0.7, top_k=3)
     shares = distribution(scores, [Said([], 0)], options)
     assert shares is not None
-    assert shares[0].tolist() == pytest.approx((scores[0, :3] / 0.7).softmax(0).tolist() + [0.0])
+    assert shares[0].tolist() == pytest.approx([*(scores[0, :3] / 0.7).softmax(0).tolist(), 0.0])
     random = [torch.Generator().manual_seed(7)]
     counts = torch.zeros(4)
     for _ in range(4000):

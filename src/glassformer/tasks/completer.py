@@ -39,17 +39,18 @@ class TextWriter:
         self.tokenizer, self.stop = tokenizer, stop
         self.ids = prompt[-HELD:]
         self.shown = len(tokenizer.decode(self.ids))
-        self.held = ""
+        self.n_waiting, self.held = 0, ""
         self.stopped = False
 
     def add(self, token: int) -> str:
         """The text that is certain now."""
         self.ids.append(token)
-        text = self.tokenizer.decode(self.ids)
-        new = text[self.shown :]
-        if new.endswith("\N{REPLACEMENT CHARACTER}"):  # a character's first bytes
+        self.n_waiting += 1
+        new = self.tokenizer.decode(self.ids)[self.shown :]
+        # A character's first bytes wait for the others; more than four are none.
+        if new.endswith("\N{REPLACEMENT CHARACTER}") and self.n_waiting < 4:
             return ""
-        self.ids = self.ids[-HELD:]
+        self.ids, self.n_waiting = self.ids[-HELD:], 0
         self.shown = len(self.tokenizer.decode(self.ids))
         return self._without_stop(new)
 
