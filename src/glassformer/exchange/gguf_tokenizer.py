@@ -3,11 +3,12 @@
 from collections.abc import Callable
 from typing import Any
 
-from tokenizers import Regex, decoders, models, pre_tokenizers
+from tokenizers import Regex, decoders, pre_tokenizers
 from tokenizers import Tokenizer as Core
 
 from glassformer.data.tokenizer import Marks, Tokenizer
 from glassformer.errors import UserError, require
+from glassformer.exchange.bpe import byte_pair_model
 from glassformer.exchange.gguf_file import GgufFile
 from glassformer.exchange.pieces import add_marks, scored_pieces_tokenizer, vocabulary
 
@@ -106,14 +107,9 @@ def read_marks(file: GgufFile, n_tokens: int | None = None) -> Marks:
 def _byte_level(file: GgufFile, pieces: list[str], special: set[int], words: set[int], start: int | None) -> Core:
     cut = file.get("tokenizer.ggml.pre", str, "")
     require(cut in CUTS, f"{file.path} cuts texts in the way {cut[:60]!r}, which is not known here.", OTHERWISE)
-    merges = [tuple(merge.split(" ")) for merge in file.get("tokenizer.ggml.merges", list, [])]
-    require(
-        all(len(merge) == 2 for merge in merges),
-        f"{file.path} is not a sound GGUF file: a merge of its tokenizer does not join two tokens.",
-        OTHERWISE,
-    )
+    merges = file.get("tokenizer.ggml.merges", list, [])
     whole = CUTS[cut] is _like_llama3  # a word of the vocabulary is taken as it is
-    core = Core(models.BPE(vocab=vocabulary(pieces), merges=merges, ignore_merges=whole))
+    core = Core(byte_pair_model(vocabulary(pieces), merges, str(file.path), ignore_merges=whole))
     core.pre_tokenizer, core.decoder = CUTS[cut](), decoders.ByteLevel()
     add_marks(core, pieces, special, words, start)
     return core

@@ -49,7 +49,7 @@ class Family:
 
 def settings_from_config(config: Mapping[str, Any]) -> ModelSettings:
     """Our settings of the model that a config.json describes."""
-    family, architecture = _find_family(config)
+    family, architecture = find_family(config)
     # What transformers writes in place of a missing value is null.
     given = {key: value for key, value in config.items() if value is not None}
     wrong = [f"{key} = {given[key]!r}" for key, value in family.requires.items() if given.get(key, value) != value]
@@ -66,7 +66,7 @@ def settings_from_config(config: Mapping[str, Any]) -> ModelSettings:
 
 def rename(config: Mapping[str, Any], names: Iterable[str]) -> dict[str, tuple[str, ...]]:
     """Our name, or names where theirs stacks several, for each of theirs; none for what is known to carry nothing."""
-    family, architecture = _find_family(config)
+    family, architecture = find_family(config)
     head = family.architectures[architecture]
     table: dict[str, str | Sequence[str]] = {
         **dict.fromkeys(family.ignore + head.ignore, ()),
@@ -108,7 +108,7 @@ def convert_weights(state: Mapping[str, Tensor], config: Mapping[str, Any]) -> d
         part = _drop_ones(part, len(shape))
         if part.shape != shape:
             problems.append(f"{name} has shape {tuple(part.shape)}, not {tuple(shape)}")
-        elif not torch.equal(found.setdefault(key, part), part):
+        elif (known := found.setdefault(key, part)) is not part and not torch.equal(known, part):
             problems.append(f"{name} differs from another weight that it is tied to")
     missing = [name for name, weight in wanted.items() if first[id(weight)] not in found]
     if not problems and missing:  # else it may be missing because it did not fit
@@ -123,7 +123,7 @@ def convert_weights(state: Mapping[str, Tensor], config: Mapping[str, Any]) -> d
 
 def _parts(state: Mapping[str, Tensor], config: Mapping[str, Any]) -> Iterator[tuple[str, str, Tensor]]:
     """Each of their weights, turned and cut as ours are, between its two names."""
-    family, _ = _find_family(config)
+    family, _ = find_family(config)
     for name, ours in rename(config, state).items():
         weight = state[name]
         if weight.dim() == 2 and _template(name, family)[0] in family.transposed:
@@ -148,7 +148,7 @@ def _template(name: str, family: Family) -> tuple[str, str]:
     return (name, "") if layer is None else (name.replace(layer[0], ".{i}.", 1), layer[1])
 
 
-def _find_family(config: Mapping[str, Any]) -> tuple[Family, str]:
+def find_family(config: Mapping[str, Any]) -> tuple[Family, str]:
     """The family and architecture that a config.json names."""
     families, kind = _families(), str(config.get("model_type"))
     if kind not in families:

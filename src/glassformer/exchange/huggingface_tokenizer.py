@@ -4,11 +4,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tokenizers import AddedToken, decoders, models, pre_tokenizers
+from tokenizers import AddedToken, decoders, pre_tokenizers
 from tokenizers import Tokenizer as Core
 
 from glassformer.data.tokenizer import Marks, Tokenizer
 from glassformer.errors import UserError, require
+from glassformer.exchange.bpe import byte_pair_model, core_from_json
 from glassformer.exchange.foreign import LARGEST_JSON, read_json
 
 # GPT-2's files, under their names today and under their first ones.
@@ -24,18 +25,8 @@ def read_tokenizer(folder: Path, config: Mapping[str, Any], given: Path | None =
 
 
 def load_core(path: Path) -> Core:
-    """A tokenizer.json from anywhere, neither cutting nor padding texts."""
-    text = _read_text(path)
-    try:
-        core = Core.from_str(text)
-        core.no_truncation()
-        core.no_padding()
-        core.encode("A word.", add_special_tokens=True)  # some parts are only looked at here
-    except (KeyboardInterrupt, SystemExit, MemoryError):
-        raise
-    except BaseException as error:  # the library raises bare Exception, and for the worst files what is none
-        raise UserError(f"{path} is not a tokenizer: {str(error)[:200]}.", COPY) from None
-    return core
+    """A tokenizer.json from anywhere."""
+    return core_from_json(_read_text(path), str(path))
 
 
 def _find(folder: Path) -> Core:
@@ -62,13 +53,8 @@ def _read_pair(vocab_path: Path, merges_path: Path) -> Core:
         COPY,
     )
     lines = _read_text(merges_path).split("\n")
-    pairs = [line.rstrip("\r").partition(" ") for line in lines if line and not line.startswith("#version")]
-    merges = [(left, right) for left, _, right in pairs if left and right and " " not in right]
-    require(len(merges) == len(pairs), f"{merges_path} has lines that do not join two tokens.", COPY)
-    try:
-        core = Core(models.BPE(vocab=vocab, merges=merges))
-    except Exception as error:  # the library raises bare Exception
-        raise UserError(f"{vocab_path} and {merges_path.name} do not belong together: {error}.", COPY) from None
+    merges = [line.rstrip("\r").split(" ") for line in lines if line and not line.startswith("#version")]
+    core = Core(byte_pair_model(vocab, merges, f"{vocab_path} with {merges_path.name}"))
     core.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     core.decoder = decoders.ByteLevel()
     if GPT2_MARK in vocab:
@@ -89,13 +75,15 @@ def _read_marks(folder: Path, config: Mapping[str, Any], core: Core) -> Marks:
     for table in (about, named):
         if (i := _token_id(table.get("eos_token"), core)) is not None:
             ends[i] = None
-    start = _put_in_front(core)
+    if not ends and (i := core.token_to_id(GPT2_MARK)) is not None:
+        ends[i] = None
+    start = put_in_front(core)
     if start is None and about.get("add_bos_token") is True:
         start = _token_id(about.get("bos_token"), core)
     return Marks(start, tuple(i for i in ends if 0 <= i < n_tokens), _chat_template(folder, about))
 
 
-def _put_in_front(core: Core) -> int | None:
+def put_in_front(core: Core) -> int | None:
     """The mark that the tokenizer itself puts before a text."""
     plain, marked = (core.encode("a", add_special_tokens=marks).ids for marks in (False, True))
     return int(marked[0]) if marked[1 : 1 + len(plain)] == plain else None

@@ -60,6 +60,11 @@ def sample_ids(tokenizer: Tokenizer, model: DecoderOnly) -> Tensor:
 
 def check_vocabulary(tokenizer: Tokenizer, n_rows: int) -> None:
     """Every id that may come out of the tokenizer has its row; spare rows do no harm."""
+    require(
+        bool(tokenizer.marks.ends),
+        "Nothing says which token ends a text.",
+        "Put its number into the model's config.json or generation_config.json, as eos_token_id.",
+    )
     largest = max(tokenizer.core.get_vocab(with_added_tokens=True).values(), default=-1)
     marks = tokenizer.marks
     largest = max(largest, *marks.ends, -1 if marks.start is None else marks.start, -1)

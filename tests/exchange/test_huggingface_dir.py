@@ -1,0 +1,250 @@
+"""Hugging Face directories: what transformers saved gives the same logits and the same tokens."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from transformers import AutoTokenizer, LlamaForCausalLM
+
+from glassformer.errors import UserError
+from glassformer.exchange.importing import import_model
+from glassformer.tasks.model_dir import LoadedModel, load_model
+from tests.exchange.foreign_models import SENTENCES, byte_level_core, gpt2, llama, logits_equal, save_huggingface
+
+MODELS = {
+    "gpt2": gpt2,
+    "gpt2-untied": lambda: gpt2(tie_word_embeddings=False, activation_function="relu", n_inner=20),
+    "llama": llama,
+    "llama-tied": lambda: llama(tie_word_embeddings=True, num_key_value_heads=4, rope_theta=500.0),
+    "llama-odd": lambda: llama(head_dim=10, num_key_value_heads=1, attention_bias=True, mlp_bias=True),
+}
+
+
+def bring(folder: Path, **options: Any) -> LoadedModel:
+    import_model(folder, folder.parent / "ours", **options)
+    return load_model(folder.parent / "ours")
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("shards", ["1GB", "20KB"])
+def test_logits_equal_those_of_transformers(name: str, shards: str, tmp_path: Path) -> None:
+    theirs = MODELS[name]()
+    folder = save_huggingface(theirs, tmp_path / "theirs", shards)
+    assert (folder / "model.safetensors.index.json").exists() == (shards == "20KB")
+    logits_equal(bring(folder).model, theirs)
+
+
+def test_half_precision_is_kept_without_loss(tmp_path: Path) -> None:
+    folder = save_huggingface(llama().half(), tmp_path / "theirs")
+    loaded = bring(folder)
+    report = json.loads((loaded.path / "import.json").read_text())
+    assert report["storage"] == "fp16"
+    assert set(report["weights"]) == {"F16"}
+    logits_equal(loaded.model, LlamaForCausalLM.from_pretrained(folder, dtype=torch.float32))
+
+
+def test_tokens_and_marks_come_along(tmp_path: Path) -> None:
+    folder = save_huggingface(llama(eos_token_id=[1, 5]), tmp_path / "theirs", chat_template="{{ messages }}")
+    loaded, theirs = bring(folder), AutoTokenizer.from_pretrained(folder)
+    for text in SENTENCES:
+        assert loaded.tokenizer.encode(text) == theirs(text).input_ids
+        assert loaded.tokenizer.decode(loaded.tokenizer.encode(text)) == text
+    assert loaded.tokenizer.marks.start is None  # their tokenizer puts nothing in front
+    assert loaded.tokenizer.marks.ends == (1, 5)
+    assert loaded.tokenizer.marks.chat_template == "{{ messages }}"
+    assert loaded.about["context"] == 64
+    assert loaded.task == "complete"
+
+
+def test_a_mark_that_the_tokenizer_puts_in_front_is_found(tmp_path: Path) -> None:
+    folder = save_huggingface(llama(), tmp_path / "theirs")
+    data = json.loads((folder / "tokenizer.json").read_text())
+    data["post_processor"] = {
+        "type": "TemplateProcessing",
+        "single": [{"SpecialToken": {"id": "<|start|>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}],
+        "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 0}}],
+        "special_tokens": {"<|start|>": {"id": "<|start|>", "ids": [0], "tokens": ["<|start|>"]}},
+    }
+    (folder / "tokenizer.json").write_text(json.dumps(data))
+    assert bring(folder).tokenizer.marks.start == 0
+
+
+@pytest.mark.parametrize("names", [("vocab.json", "merges.txt"), ("encoder.json", "vocab.bpe")])
+def test_gpt2_s_own_files(names: tuple[str, str], tmp_path: Path) -> None:
+    folder = save_huggingface(gpt2(), tmp_path / "theirs")
+    data = json.loads((folder / "tokenizer.json").read_text())["model"]
+    expected = byte_level_core()
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        (folder / name).unlink()
+    (folder / names[0]).write_text(json.dumps(data["vocab"]))
+    lines = "\n".join(" ".join(pair) for pair in data["merges"])
+    (folder / names[1]).write_text(f"#version: 0.2\n{lines}\n", encoding="utf-8")
+    tokenizer = bring(folder).tokenizer
+    for text in SENTENCES:
+        assert tokenizer.encode(text) == expected.encode(text).ids
+        assert tokenizer.decode(tokenizer.encode(text)) == text
+
+
+def test_padding_and_cutting_of_a_tokenizer_are_left_behind(tmp_path: Path) -> None:
+    folder = save_huggingface(llama(), tmp_path / "theirs")
+    core = byte_level_core()
+    core.enable_truncation(3)
+    core.enable_padding(length=8)
+    core.save(str(folder / "tokenizer.json"))
+    tokenizer = bring(folder).tokenizer
+    assert tokenizer.decode(tokenizer.encode(SENTENCES[0])) == SENTENCES[0]
+
+
+def test_another_tokenizer_may_be_given(tmp_path: Path) -> None:
+    folder = save_huggingface(llama(), tmp_path / "theirs")
+    (folder / "tokenizer.json").rename(tmp_path / "other.json")
+    assert bring(folder, tokenizer=tmp_path / "other.json").tokenizer.vocab_size == 300
+
+
+def test_the_report_says_what_was_done(tmp_path: Path) -> None:
+    folder = save_huggingface(llama(), tmp_path / "theirs")
+    report = import_model(folder, tmp_path / "ours")
+    assert report == json.loads((tmp_path / "ours" / "import.json").read_text())
+    assert report["source"] == "theirs"
+    assert report["parameters"] == sum(p.numel() for p in llama().parameters())
+    assert all(check["passed"] for check in report["checks"])
+    assert report["greedy"]["text"].startswith("Once upon a time")
+    card = (tmp_path / "ours" / "README.md").read_text()
+    assert f"{report['parameters']:,}" in card
+    assert "logits against" in card
+
+
+def test_older_configs_without_architectures(tmp_path: Path) -> None:
+    folder = save_huggingface(llama(), tmp_path / "theirs")
+    change_json(folder / "config.json", architectures=None)
+    bring(folder)
+
+
+def change_json(path: Path, **changes: Any) -> None:
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+def refused(folder: Path, message: str, **options: Any) -> None:
+    with pytest.raises(UserError, match=message) as caught:
+        import_model(folder, folder.parent / "ours", **options)
+    assert caught.value.hint
+    assert not (folder.parent / "ours").exists()
+    assert not list(folder.parent.glob(".ours*"))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return save_huggingface(llama(), tmp_path / "theirs", "20KB")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"rope_parameters": {"rope_type": "llama3", "rope_theta": 1e4, "factor": 8.0}}, "scales no angles"),
+        ({"model_type": "mamba"}, "model_type = mamba"),
+        ({"model_type": "bert", "architectures": ["BertModel"]}, "no place for the weights|no field"),
+        ({"num_hidden_layers": 1}, "has no place in it"),
+        ({"num_hidden_layers": 3}, "nothing is given for"),
+        ({"num_hidden_layers": 10**9}, "decoder.n_layers = 1000000000"),
+        ({"vocab_size": 10**15}, "source.vocab_size = 1000000000000000"),
+        ({"hidden_size": 2**40}, "the weights are not so many"),
+        ({"hidden_size": -4}, "d_model|must be"),
+        ({"vocab_size": 319}, "has shape"),
+        ({"eos_token_id": None}, "which token ends a text"),
+    ],
+)
+def test_a_config_that_does_not_fit(changes: dict[str, Any], message: str, folder: Path) -> None:
+    change_json(folder / "config.json", **changes)
+    if "eos_token_id" in changes:
+        change_json(folder / "generation_config.json", eos_token_id=None)
+        change_json(folder / "tokenizer_config.json", eos_token=None)
+    refused(folder, message)
+
+
+@pytest.mark.parametrize("name", ["../evil.safetensors", "/etc/passwd", "..", "", "a/b.safetensors", "pytorch.bin"])
+def test_an_index_stays_in_its_folder(name: str, folder: Path) -> None:
+    index = folder / "model.safetensors.index.json"
+    places = json.loads(index.read_text())["weight_map"]
+    change_json(index, weight_map=places | {"model.norm.weight": name})
+    refused(folder, "no safetensors file of this folder")
+
+
+def test_shards(folder: Path) -> None:
+    index, first = folder / "model.safetensors.index.json", next(folder.glob("*-00001-*.safetensors"))
+    good, whole = index.read_text(), first.read_bytes()
+    for places in (None, [], {}, {"a": 3}, "x"):
+        change_json(index, weight_map=places)
+        refused(folder, "does not say where the weights are")
+    index.write_text(good)
+    change_json(index, weight_map=json.loads(good)["weight_map"] | {"model.more.weight": first.name})
+    refused(folder, "lacks model.more.weight")
+    index.write_text(good)
+    first.write_bytes(whole[:100])
+    refused(folder, "is damaged")
+    first.unlink()
+    refused(folder, f"lacks {first.name}")
+
+
+def test_pickles_are_never_loaded(tmp_path: Path) -> None:
+    folder = save_huggingface(llama(), tmp_path / "theirs")
+    (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
+    refused(folder, "pytorch_model.bin, a pickle")
+    torch.save({}, folder / "model.bin")
+    refused(folder / "model.bin", "is a pickle")
+    (folder / "pytorch_model.bin").unlink()
+    (folder / "model.bin").rename(folder / "x.pth")
+    refused(folder / "x.pth", "is a pickle")
+
+
+def test_weights_that_are_no_numbers(tmp_path: Path) -> None:
+    folder = save_huggingface(llama(), tmp_path / "theirs")
+    weights = load_file(folder / "model.safetensors")
+    bad = weights | {"model.norm.weight": torch.full((32,), torch.nan)}
+    save_file(bad, folder / "model.safetensors", metadata={"format": "pt"})
+    refused(folder, "no numbers")
+    bad = weights | {"model.norm.weight": torch.ones(32, dtype=torch.int8)}
+    save_file(bad, folder / "model.safetensors", metadata={"format": "pt"})
+    refused(folder, "model.norm.weight is stored as int8")
+
+
+def test_a_tokenizer_that_does_not_fit(folder: Path) -> None:
+    byte_level_core(380).save(str(folder / "tokenizer.json"))
+    refused(folder, "does not fit the weights: its last token is number 3")
+    (folder / "tokenizer.json").unlink()
+    refused(folder, "holds no tokenizer.json")
+    (folder / "vocab.json").write_text('{"a": 0, "b": 2}')
+    (folder / "merges.txt").write_text("a b\n")
+    refused(folder, "a number of its own from 0 on")
+    (folder / "vocab.json").write_text('{"a": 0, "b": 1}')
+    refused(folder, "which make no token of it")
+    (folder / "merges.txt").write_text("a b c\n")
+    refused(folder, "does not join two tokens")
+
+
+@pytest.mark.parametrize("name", ["config.json", "tokenizer.json", "generation_config.json", "tokenizer_config.json"])
+@pytest.mark.parametrize("text", ["", "{", "[1]", "[" * 100_000, '{"a": "\ud800"}', "null", '{"x": 1e999}'])
+def test_json_that_is_none(name: str, text: str, folder: Path) -> None:
+    (folder / name).write_bytes(text.encode("utf-8", "surrogatepass"))
+    if text == '{"x": 1e999}' and name in ("generation_config.json", "tokenizer_config.json"):
+        return
+    refused(folder, "cannot be read|holds no JSON|is not a tokenizer|cannot be read|model_type")
+
+
+def test_the_place_and_the_source_are_checked_first(folder: Path, tmp_path: Path) -> None:
+    refused(tmp_path / "nowhere", "There is no file or folder")
+    refused(folder / "config.json", "is a part of a Hugging Face directory")
+    refused(folder, "is a folder, but gguf is to be read", form="gguf")
+    refused(folder / "config.json", "is a file, but huggingface", form="huggingface")
+    refused(folder, "There is no format 'onnx'", form="onnx")
+    refused(folder, "There is no tokenizer file", tokenizer=tmp_path / "none.json")
+    (tmp_path / "empty").mkdir()
+    refused(tmp_path / "empty", "config.json is missing")
+    (tmp_path / "model.h5").write_bytes(b"12345")
+    refused(tmp_path / "model.h5", "in no format that is known")
+    with pytest.raises(UserError, match="exists already"):
+        import_model(folder, folder)
+    with pytest.raises(UserError, match="There is no folder"):
+        import_model(folder, tmp_path / "a" / "b")
