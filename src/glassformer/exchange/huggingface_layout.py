@@ -21,7 +21,8 @@ def choose_layout(settings: DecoderOnlySettings) -> str:
     flat = checked.flatten(checked.to_data(settings))
 
     def say(names: list[str]) -> str:
-        return ", ".join(f"{name} = {flat.get(name, flat.get(f'{name}.kind', 'none'))}" for name in names)
+        values = [flat.get(name, flat.get(f"{name}.kind", "given")) for name in names]  # a group has a kind, maybe
+        return ", ".join(f"{n} = {'none' if v is None else v}" for n, v in zip(names, values, strict=True))
 
     raise UserError(
         f"The model fits neither layout: GPT-2 lacks {say(problems['gpt2'])}; Llama lacks {say(problems['llama'])}.",
