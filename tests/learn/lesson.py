@@ -1,13 +1,10 @@
-"""The steps on their examples, made once a process."""
-
-import functools
+"""The steps on their examples."""
 
 from glassformer.learn.figures import Bars, Matrix
 from glassformer.learn.find import find_step
 from glassformer.learn.step import Shown
 
 
-@functools.cache
 def shown(name: str) -> Shown:
     return find_step(name).show()
 

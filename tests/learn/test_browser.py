@@ -107,7 +107,7 @@ def test_every_step_opens_without_a_word_on_the_console_and_without_a_request(
                 kinds: [...open[0].querySelectorAll("figure")].map((f) => f.dataset.kind),
                 question: open[0].querySelector(".ask").innerText, title: document.title,
                 wide: document.documentElement.scrollWidth,
-                outside: [...open[0].querySelectorAll(parts)].filter(outside).map((part) => part.outerHTML.slice(0, 99)),
+                outside: [...open[0].querySelectorAll(parts)].filter(outside).map((part) => part.outerHTML),
               };
             })()"""
         )

@@ -23,6 +23,10 @@ def test_a_star_elsewhere_is_a_word(line: str, words: tuple[str, ...]) -> None:
     assert parse([line]).words == [words]
 
 
+def test_control_characters_do_not_reach_a_terminal() -> None:
+    assert parse(["a\x1b[31mred\x07 b"]).words == [("a\ufffd[31mred\ufffd", "b")]
+
+
 def test_no_weight_is_below_one() -> None:
     assert parse(["a *0"]).weights == [1]
 

@@ -305,6 +305,7 @@ OWN = [
     ["x y", "y x"],
     ["a a a a a a a a"],
     ["日本 語 です", "日本 人 です"],
+    ["a\x1b[31mred\x07 b\x00\x9f c", "a\x1b b"],
     ["<script>alert(1)</script> & [bold]x[/bold]", "… … …"],
     [" ".join(f"w{i}x{j}" for j in range(16)) for i in range(12)],
 ]

@@ -18,6 +18,8 @@ SHOWN = 13  # words of a vocabulary that a figure shows
 
 # What Python or browsers hold for white space, so that both cut alike.
 _SPACE = re.compile(r"[\s\x1c-\x1f\x85\ufeff]+")
+# They would move the cursor of a terminal.
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _TIMES = re.compile(r"(.*\S) \*([0-9]{1,4})", re.DOTALL)
 
 
@@ -81,7 +83,8 @@ def parse(lines: Iterable[str]) -> Sentences:
         words = _split(times[1] if times else line)[:MOST_WORDS]
         weight = max(1, int(times[2])) if times else 1
         if words:
-            found.append(Sentence(tuple(word[:MOST_LETTERS] for word in words), float(weight)))
+            clean = tuple(_CONTROL.sub("\ufffd", word[:MOST_LETTERS]) for word in words)
+            found.append(Sentence(clean, float(weight)))
         if len(found) == MOST_SENTENCES:
             break
     if not found:

@@ -1,7 +1,8 @@
 """A step of the lesson: one idea, its figures for some sentences, and a question."""
 
+import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from glassformer.learn.figures import Figure, to_data
@@ -38,13 +39,13 @@ class Step:
     def show(self, sentences: Sentences | None = None) -> Shown:
         """The step on the reader's sentences; on the example if there are none, or they do not fit."""
         if sentences is None:
-            return self.make(self.default)
+            return _show_example(self)
         try:
             return self.make(sentences)
         except Unfit as reason:
-            shown = self.make(self.default)
-            return Shown(shown.figures, shown.question, f"{reason} So here is the example.")
+            return replace(_show_example(self), note=f"{reason} So here is the example.")
 
-    @property
-    def default(self) -> Sentences:
-        return parse(self.example.split("\n"))
+
+@functools.cache  # some train a model, and the page asks again where a text did not fit
+def _show_example(step: Step) -> Shown:
+    return step.make(parse(step.example.split("\n")))

@@ -14,7 +14,9 @@ from glassformer.learn.step import Shown, Step
 LONGEST_ROW, LONGEST_COLUMN = 24, 13  # cells of a label
 MARGIN = 2
 PLOT_HEIGHT = 13
+BAR = "#3a82f7"
 SPARKS = "▁▂▃▄▅▆▇█"
+FAINT = 0.04  # of the largest number: no colour
 PALE, BLUE, ORANGE = (72, 82, 104), (30, 110, 240), (205, 92, 10)
 
 
@@ -121,6 +123,8 @@ def _heat(figure: Matrix) -> list[list[Style]]:
         if value is None or abs(value) < 1e-9:
             return Style(dim=True)
         share, to = abs(value) / largest, BLUE if value > 0 else ORANGE
+        if share < FAINT:
+            return Style()
         r, g, b = (round(a + (z - a) * share) for a, z in zip(PALE, to, strict=True))
         return Style(color="#ffffff", bgcolor=f"#{r:02x}{g:02x}{b:02x}")
 
@@ -135,7 +139,7 @@ def _draw_bars(figure: Bars, width: int) -> Iterator[Text]:
     for label, value, number in zip(figure.labels, figure.values, numbers, strict=True):
         eighths = round(room * 8 * value / largest)
         bar = "█" * (eighths // 8) + ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")[eighths % 8]
-        yield Text.assemble(_fit(label, left), " ", (bar, "blue"), f" {number}")
+        yield Text.assemble(_fit(label, left), " ", (bar, BAR), f" {number}")
 
 
 def _draw_lines(figure: Lines, width: int) -> Iterator[Text]:
@@ -145,7 +149,7 @@ def _draw_lines(figure: Lines, width: int) -> Iterator[Text]:
     high = max(max(series) for series in figure.values)
     for label, series in zip(figure.labels, figure.values, strict=True):
         marks = "".join(SPARKS[round((v - low) / ((high - low) or 1.0) * 7)] for v in series[: width - left - 1])
-        yield Text.assemble(_fit(label, left), " ", (marks, "blue"))
+        yield Text.assemble(_fit(label, left), " ", (marks, BAR))
     yield Text(f"{' ' * left} {figure.across}; ▁ is {write_number(low)}, █ is {write_number(high)}", style="dim")
 
 

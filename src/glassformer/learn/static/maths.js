@@ -49,7 +49,7 @@ const Maths = (() => {
       const words = split(found ? found[1] : line).slice(0, MOST_WORDS);
       if (words.length)
         all.push({
-          words: words.map((word) => letters(word).slice(0, MOST_LETTERS).join("")),
+          words: words.map((word) => letters(word).slice(0, MOST_LETTERS).join("").replace(/[\x00-\x1f\x7f-\x9f]/gu, "\ufffd")),
           weight: found ? Math.max(1, Number(found[2])) : 1,
         });
       if (all.length === MOST_SENTENCES) break;
