@@ -102,7 +102,10 @@ class GgufFile:
         require(len(raw) == stored.n_bytes, f"{self.path} became shorter while it was read.", "Import it again.")
         n_rows = math.prod(stored.shape[:-1])
         try:
-            flat = self._library.dequantize(raw.reshape(n_rows, -1), self._library.GGMLQuantizationType[stored.kind])
+            with np.errstate(all="ignore"):  # numbers that are none are seen in what the model computes
+                flat = self._library.dequantize(
+                    raw.reshape(n_rows, -1), self._library.GGMLQuantizationType[stored.kind]
+                )
         except NotImplementedError:
             raise UserError(
                 f"{name} in {self.path} is stored as {stored.kind}, which the gguf package cannot turn into numbers.",
