@@ -1,10 +1,12 @@
 """Chromium by its DevTools protocol over two pipes; the standard library is enough."""
 
 import base64
+import fcntl
 import json
 import os
 import shutil
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +14,12 @@ from typing import Any, Self
 
 import pytest
 
+_LAUNCH = """
+import os, sys
+os.dup2(int(sys.argv[1]), 3)
+os.dup2(int(sys.argv[2]), 4)
+os.execv(sys.argv[3], sys.argv[3:])
+"""
 CHROMIUM = next((p for name in ("chromium", "chromium-browser", "google-chrome") if (p := shutil.which(name))), None)
 
 
@@ -30,27 +38,23 @@ class Browser:
     def __init__(self, path: str, profile: Path) -> None:
         to_read, self._to_browser = os.pipe()
         self._from_browser, to_write = os.pipe()
-
-        def give_pipes() -> None:  # the protocol wants them as 3 and 4
-            a, b = os.dup(to_read), os.dup(to_write)
-            os.dup2(a, 3)
-            os.dup2(b, 4)
-
+        # The protocol wants them as 3 and 4; a small program puts them there, since a fork among threads is unsafe.
+        given = [fcntl.fcntl(pipe, fcntl.F_DUPFD, 10) for pipe in (to_read, to_write)]
         self.process = subprocess.Popen(
             [
+                *(sys.executable, "-c", _LAUNCH, *map(str, given)),
                 *(path, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"),
                 *("--disable-background-networking", "--disable-component-update", "--no-first-run"),
                 *("--hide-scrollbars", "--force-color-profile=srgb"),
                 *(f"--user-data-dir={profile}", "--remote-debugging-pipe", "about:blank"),
             ],
-            preexec_fn=give_pipes,
-            close_fds=False,
+            pass_fds=given,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
-        os.close(to_read)
-        os.close(to_write)
+        for pipe in (to_read, to_write, *given):
+            os.close(pipe)
         self._rest = b""
         self._number = 0
         self._session: str | None = None

@@ -11,11 +11,22 @@ from glassformer.learn.find import find_step
 from glassformer.learn.sentences import parse
 from glassformer.learn.site import STATIC
 from glassformer.learn.steps import STEPS
+from tests.learn import browser as browser_module
 from tests.learn.browser import Browser
 from tests.learn.test_question import CASES, NUMBERS, WRITTEN
 from tests.learn.test_steps import OWN
 
 LIVE = [step for step in STEPS if step.live]
+
+
+def test_without_a_browser_these_tests_are_skipped_unless_it_is_required(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(browser_module, "CHROMIUM", None)
+    monkeypatch.delenv("GLASSFORMER_BROWSER", raising=False)
+    with pytest.raises(pytest.skip.Exception, match="there is no Chromium"):
+        browser_module.chromium_or_skip()
+    monkeypatch.setenv("GLASSFORMER_BROWSER", "required")
+    with pytest.raises(pytest.fail.Exception, match="there is no Chromium"):
+        browser_module.chromium_or_skip()
 
 
 @pytest.fixture
@@ -217,6 +228,16 @@ def test_the_list_of_steps_is_folded_on_a_phone_and_open_beside_the_step(browser
         browser.size(width, 800)
         visit(browser, site, "skips")
         assert browser.run("document.querySelector('nav details').open") is is_open
+
+
+def test_a_table_wider_than_the_page_says_so(browser: Browser, site: Path) -> None:
+    for width, is_cut in ((360, True), (1280, False)):
+        browser.size(width, 800)
+        visit(browser, site, "pictures")
+        tables = "[...document.querySelectorAll('#step-pictures .scroll')]"
+        cut = browser.run(f"{tables}.map((t) => t.scrollWidth > t.clientWidth)")
+        assert browser.run(f"{tables}.map((t) => !t.nextElementSibling.hidden)") == cut
+        assert any(cut) is is_cut
 
 
 def test_text_and_background_differ_enough_in_light_and_dark(browser: Browser, site: Path) -> None:

@@ -66,6 +66,11 @@ class Sentences:
         counts = self.counts()
         return sorted(sorted(self.vocabulary, key=lambda word: (-counts[word], word))[:SHOWN])
 
+    def which(self) -> str:
+        """What the shown words are."""
+        n = len(self.vocabulary)
+        return "the vocabulary" if n <= SHOWN else f"the {SHOWN} commonest of {n} words"
+
     def text(self) -> str:
         """As a reader would type it."""
         return "\n".join(str(s) if s.weight == 1 else f"{s} *{s.weight:.0f}" for s in self.all)

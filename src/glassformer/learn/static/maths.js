@@ -61,7 +61,8 @@ const Maths = (() => {
     for (const s of all) for (const word of s.words) counts.set(word, counts.get(word) + s.weight);
     const byCount = [...vocabulary].sort((a, b) => counts.get(b) - counts.get(a) || compare(a, b));
     const shown = byCount.slice(0, SHOWN).sort(compare);
-    return { all, words, first: words[0], vocabulary, counts, shown };
+    const n = vocabulary.length, which = n <= SHOWN ? "the vocabulary" : `the ${SHOWN} commonest of ${n} words`;
+    return { all, words, first: words[0], vocabulary, counts, shown, which };
   }
 
   // ---- counting

@@ -33,7 +33,8 @@ const Page = (() => {
         return row;
       });
       const table = make("table", {}, make("thead", {}, head), make("tbody", {}, ...body));
-      return make("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": figure.caption }, table);
+      const scroll = make("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": figure.caption }, table);
+      return make("div", {}, scroll, make("p", { class: "small beyond", hidden: "" }, "There is more to the right: slide the table. →"));
     },
 
     bars(figure) {
@@ -163,12 +164,19 @@ const Page = (() => {
       other === step ? link.setAttribute("aria-current", "step") : link.removeAttribute("aria-current");
     }
     draw(step);
+    hint();
     document.title = `${lesson.steps.indexOf(step) + 1}. ${step.title} · Glassformer`;
     if (focus) {
       fold();
       scrollTo(0, 0);
       document.querySelector(`#step-${step.name} h2`).focus({ preventScroll: true });
     }
+  }
+
+  /** Say where a table is wider than the page. */
+  function hint() {
+    for (const scroll of document.querySelectorAll("section:not([hidden]) .scroll"))
+      scroll.nextElementSibling.hidden = scroll.scrollWidth <= scroll.clientWidth;
   }
 
   const wide = matchMedia("(min-width: 60rem)");
@@ -186,12 +194,15 @@ const Page = (() => {
       box?.addEventListener("input", () => {
         texts[step.text] = box.value;
         draw(step);
+        hint();
       });
       section.querySelector(".reset")?.addEventListener("click", () => {
         texts[step.text] = lesson.texts[step.text];
         draw(step);
+        hint();
       });
     }
+    addEventListener("resize", hint);
     addEventListener("hashchange", () => open(true));
     open(false);
   }

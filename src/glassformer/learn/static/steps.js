@@ -57,7 +57,7 @@ const Lesson = (() => {
   const makers = {
     "one-hot"(s) {
       const words = wordsOfFirst(s), numbers = words.map((word) => s.shown.indexOf(word) + 1);
-      const caption = `“${words.join(" ")}” is [${numbers.join(", ")}]: one row a word, one column for each word of the vocabulary.`;
+      const caption = `“${words.join(" ")}” is [${numbers.join(", ")}]: one row a word, one column for each of ${s.which}.`;
       const highlight = numbers.map((n, i) => [i, n - 1]);
       return {
         figures: [matrix(words, s.shown, oneHot(words, s.shown), caption, { highlight })],
@@ -74,7 +74,7 @@ const Lesson = (() => {
       const mix = times.map((n) => n / sum(times)), asked = M.argmax(mix);
       return {
         figures: [
-          matrix(s.shown, s.shown, M.times(rows, M.turn(rows)), "Each word's row times each word's row: 1 for the same word, 0 for another."),
+          matrix(s.shown, s.shown, M.times(rows, M.turn(rows)), `Each of ${s.which} times each other: 1 for the same word, 0 for another.`),
           matrix(["mix"], s.shown, [mix], "A mix of all words, each weighted by how often it comes."),
           bars(s.shown.map((word) => `mix · ${word}`), M.times(rows, M.turn([mix])).flat(), "The mix times each word's row: that word's weight comes out."),
         ],
@@ -114,7 +114,7 @@ const Lesson = (() => {
       return {
         figures: [
           matrix(s.shown, s.shown, ids.map((i) => ids.map((j) => one.shares(`${i}`)[j])),
-            "Rows: the word that was read. Columns: what comes next, as a share of all that followed.", { corner: "next →" }),
+            `Rows: the word that was read, of ${s.which}. Columns: what comes next, as a share of all that followed.`, { corner: "next →" }),
           bars(following.map((i) => s.vocabulary[i]), following.map((i) => row[i]), `The row of “${asked}”: what comes next, and how often.`),
         ],
         question: ask(
@@ -307,7 +307,7 @@ const Lesson = (() => {
     "many-heads"(s) {
       const words = shortSentence(s), names = numbered(words);
       const parts = [M.wordWaves(words, s, D), M.waves(range(words.length), D)];
-      const about = ["Head 1 sees what the words are: equal words look at each other.", "Head 2 sees where they stand."];
+      const about = ["Head 1 sees what the words are: equal words look at each other.", "Head 2 sees where they stand (its waves come round after six words)."];
       return {
         figures: parts.map((x, i) =>
           matrix(names, names, M.attention(x.map((row) => row.map((v) => v * SHARP)), x, x).weights, `${about[i]} Rows ask, columns answer.`)),

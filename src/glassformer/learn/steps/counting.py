@@ -62,7 +62,8 @@ def make_first_order(sentences: Sentences) -> Shown:
             rows=shown,
             columns=shown,
             values=rows_of(np.array([table.row(word)[columns] for word in shown])),
-            caption="Rows: the word that was read. Columns: what comes next, as a share of all that followed.",
+            caption=f"Rows: the word that was read, of {sentences.which()}. Columns: what comes next, as a share of "
+            "all that followed.",
             corner="next →",
         ),
         Bars(

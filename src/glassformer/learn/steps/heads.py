@@ -38,7 +38,10 @@ def make_many_heads(sentences: Sentences) -> Shown:
     x = torch.cat([word_waves(words, sentences), place_waves(len(words))], dim=1)  # (n, 2 · WIDTH)
     weights = two_heads(x)
     names = numbered(words)
-    about = ["Head 1 sees what the words are: equal words look at each other.", "Head 2 sees where they stand."]
+    about = [
+        "Head 1 sees what the words are: equal words look at each other.",
+        "Head 2 sees where they stand (its waves come round after six words).",
+    ]
     figures: list[Figure] = [
         Matrix(rows=names, columns=names, values=rows_of(weights[i]), caption=f"{about[i]} Rows ask, columns answer.")
         for i in range(2)

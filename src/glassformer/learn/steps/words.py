@@ -37,7 +37,7 @@ def make_one_hot(sentences: Sentences) -> Shown:
         rows=words,
         columns=shown,
         values=rows_of(one_hot(words, shown)),
-        caption=f"“{' '.join(words)}” is [{listed}]: one row a word, one column for each word of the vocabulary.",
+        caption=f"“{' '.join(words)}” is [{listed}]: one row a word, one column for each of {sentences.which()}.",
         highlight=[(i, n - 1) for i, n in enumerate(numbers)],
     )
     question = Question(
@@ -58,7 +58,7 @@ def make_dot_product(sentences: Sentences) -> Shown:
         rows=shown,
         columns=shown,
         values=rows_of(table @ table.T),
-        caption="Each word's row times each word's row: 1 for the same word, 0 for another.",
+        caption=f"Each of {sentences.which()} times each other: 1 for the same word, 0 for another.",
     )
     mixed = Matrix(
         rows=["mix"],
