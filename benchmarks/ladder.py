@@ -104,7 +104,8 @@ def measure(name: str, train: str, test: str, seconds: float, seed: int) -> dict
     impossible = 0
     if rung.kind == "probabilities":
         logs = rung.log_probabilities(test) / math.log(2)
-        bits, impossible = float(-logs.mean()), int(np.isinf(logs).sum())
+        impossible = int(np.isinf(logs).sum())
+        bits = None if impossible else float(-logs.mean())  # JSON has no infinity
     return {
         "rung": name,
         "bits_per_byte": bits,
@@ -156,10 +157,8 @@ def size(rung: Rung) -> int:
 
 
 def row(run: dict[str, Any]) -> list[Any]:
-    bits = run["bits_per_byte"]
-    shown: Any = (
-        "votes" if bits is None else bits if math.isfinite(bits) else f"∞ ({run['held_impossible']} never seen)"
-    )
+    never = f"∞ ({run['held_impossible']} never seen)" if run["held_impossible"] else "votes"
+    shown = never if run["bits_per_byte"] is None else run["bits_per_byte"]
     steps = "" if run["steps"] is None else f"{run['steps']:,}"
     accuracy = 100 * run["accuracy"]
     return [run["rung"], shown, accuracy, f"{run['size']:,}", steps, run["fit_seconds"], run["measure_seconds"]]
