@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
+    from glassformer.tasks.completer import Completer
     from glassformer.tasks.evaluate_translate import MemoryReport, TranslateReport
     from glassformer.tasks.scores import Measured, Slice
 
@@ -18,10 +19,16 @@ NO_MEMORY = "With --memory TRAIN_DATA there is a translation memory to compare w
 
 def evaluate(
     model: Annotated[str, typer.Argument(help="A model directory, or a built-in model such as en-de.")],
-    data: Annotated[list[Path], typer.Argument(help="Test pairs: TSV, CSV, JSONL (.gz too), or two aligned files.")],
+    data: Annotated[
+        list[Path], typer.Argument(help="Test pairs (TSV, CSV, JSONL, two aligned files), or text; .gz too.")
+    ],
     memory: Annotated[
-        list[Path] | None, typer.Option(help="Training pairs, for a translation memory to compare with.")
+        list[Path] | None, typer.Option(help="Training data, for simple baselines to compare with.")
     ] = None,
+    stride: Annotated[
+        int | None, typer.Option(help="For text: tokens that the window slides by; half of the context if left out.")
+    ] = None,
+    field: Annotated[str, typer.Option(help="The field of JSONL files that holds the text.")] = "text",
     source: Annotated[str | None, typer.Option(help="The source field of a CSV, TSV or JSONL file.")] = None,
     target: Annotated[str | None, typer.Option(help="The target field.")] = None,
     beam: Annotated[int, typer.Option(help="Hypotheses kept at each step; 1 is greedy.")] = 4,
@@ -37,25 +44,29 @@ def evaluate(
     as_json: Annotated[bool, typer.Option("--json", help="Answer as JSON.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Nothing on stderr.")] = False,
 ) -> None:
-    """Score a translator with BLEU and chrF, beside baselines, and show where it fails.
+    """Score a model beside simple baselines: a translator with BLEU and chrF, a language model with bits per byte.
 
     glassformer evaluate runs/en-de test.tsv --memory train.tsv
     """
-    from glassformer.api import load_translator
+    from glassformer.api import load
     from glassformer.data.pairs import open_pairs
     from glassformer.decode.options import DecodeOptions
+    from glassformer.tasks.completer import Completer
     from glassformer.tasks.evaluate_translate import evaluate_translate
 
+    loaded = load(model, engine, precision)  # type: ignore[arg-type]
+    if isinstance(loaded, Completer):
+        _evaluate_text(model, loaded, data, memory, stride, field, as_json, quiet)
+        return
     files = open_pairs(data, source, target)
     # Fields have names in one file only; aligned files beside a table are read as they are.
     fields = (source, target) if memory and len(memory) == 1 else (None, None)
     training = open_pairs(memory, *fields) if memory else None
     options = DecodeOptions(beam=beam, length_penalty=length_penalty, max_len=max_len)
-    translator = load_translator(model, engine, precision)  # type: ignore[arg-type]
     if not quiet:
-        typer.echo(f"engine: {translator.engine_name(options)}", err=True)
-    with _Bar(quiet) as bar:
-        report = evaluate_translate(translator, files, training, options, tokenize, limit, worst, bar.show)
+        typer.echo(f"engine: {loaded.engine_name(options)}", err=True)
+    with _Bar(quiet, "translated") as bar:
+        report = evaluate_translate(loaded, files, training, options, tokenize, limit, worst, bar.show)
     if as_json:
         typer.echo(json.dumps({"model": model, **dataclasses.asdict(report)}, ensure_ascii=False))
         return
@@ -64,16 +75,44 @@ def evaluate(
         typer.echo(NO_MEMORY, err=True)
 
 
-class _Bar:
-    """Sentences translated so far, on stderr: a bar in a terminal, else a line now and then."""
+def _evaluate_text(
+    model: str,
+    completer: "Completer",
+    data: list[Path],
+    memory: list[Path] | None,
+    stride: int | None,
+    field: str,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    from glassformer.cli.evaluate_complete import explain_complete
+    from glassformer.data.documents import open_documents
+    from glassformer.tasks.evaluate_complete import evaluate_complete
 
-    def __init__(self, quiet: bool) -> None:
+    files = open_documents(data, field)
+    if not quiet:
+        typer.echo(f"engine: {completer.engine}", err=True)
+    with _Bar(quiet, "read") as bar:
+        report = evaluate_complete(
+            completer, files, open_documents(memory, field) if memory else None, stride, bar.show
+        )
+    if as_json:
+        typer.echo(json.dumps({"model": model, **dataclasses.asdict(report)}, ensure_ascii=False))
+    else:
+        typer.echo("\n".join(explain_complete(model, report)))
+
+
+class _Bar:
+    """Sentences or tokens done so far, on stderr: a bar in a terminal, else a line now and then."""
+
+    def __init__(self, quiet: bool, done: str) -> None:
         from rich.console import Console
         from rich.progress import Progress
 
         self.console = Console(stderr=True, quiet=quiet, highlight=False)
         self.bar = Progress(console=self.console, transient=True, disable=not self.console.is_terminal)
-        self.task = self.bar.add_task("translating")
+        self.done = done
+        self.task = self.bar.add_task(done)
         self.tenths = 0
 
     def __enter__(self) -> "_Bar":
@@ -87,7 +126,7 @@ class _Bar:
         self.bar.update(self.task, completed=done, total=total)
         if not self.console.is_terminal and 10 * done // total > self.tenths:
             self.tenths = 10 * done // total
-            self.console.print(f"translated {done:,} of {total:,}")
+            self.console.print(f"{self.done} {done:,} of {total:,}")
 
 
 def explain(model: str, report: "TranslateReport") -> Iterator[str]:

@@ -32,7 +32,17 @@ class TextTokens(Settings):
 
 
 @dataclass(frozen=True, kw_only=True)
+class TextTraining(TrainSettings):
+    """Training as language models are trained: the loss is the true one, and weights decay."""
+
+    label_smoothing: float = 0.0
+    weight_decay: float = 0.1
+    batch_tokens: int = 4096
+
+
+@dataclass(frozen=True, kw_only=True)
 class CompleteRecipe(Recipe):
+    train: TextTraining = field(default_factory=TextTraining)
     # tiny, small, base, big, any name from `glassformer sizes`, or auto: from the amount of text.
     size: str = "auto"
     # Changes to the size, in its own words.

@@ -99,13 +99,16 @@ def make_model(recipe: CompleteRecipe, vocab_size: int) -> DecoderOnly:
 
 def model_settings(recipe: CompleteRecipe, vocab_size: int) -> DecoderOnlySettings:
     """The size, the recipe's changes to it, and a vocabulary of so many tokens."""
-    data = config.merge(load_size_data(_size_name(recipe.size)), recipe.model)
+    size = load_size_data(_size_name(recipe.size))
+    require(
+        size["kind"] == "decoder_only", f"The size {recipe.size} is no decoder.", "Choose tiny, small, base or big."
+    )
+    data = config.merge(size, recipe.model)
     data = config.merge(data, {"source": {"vocab_size": vocab_size}})
     if recipe.dropout is not None:
         data = config.merge(data, {part: {"dropout": recipe.dropout} for part in ("source", "decoder")})
     settings: ModelSettings = config.parse(ModelSettings, data, f"The model {recipe.size}")
-    if not isinstance(settings, DecoderOnlySettings):
-        raise UserError(f"The size {recipe.size} is no decoder.", "Choose tiny, small, base or big.")
+    assert isinstance(settings, DecoderOnlySettings)
     return settings
 
 
