@@ -88,8 +88,9 @@ def test_texts_are_cut_as_the_file_says(pre: str, pieces: list[str], tmp_path: P
 
     path = write_other(tmp_path, change)
     import_model(path, tmp_path / "ours")
-    core = load_model(tmp_path / "ours").tokenizer.core
-    found = core.pre_tokenizer.pre_tokenize_str("ab 1234's   x")
+    tokenizer = load_model(tmp_path / "ours").tokenizer
+    assert (tokenizer.marks.start is None) == (pre != "llama-bpe")
+    found = tokenizer.core.pre_tokenizer.pre_tokenize_str("ab 1234's   x")
     assert [piece.replace("Ġ", " ") for piece, _ in found] == pieces
 
 

@@ -1,6 +1,7 @@
 """Hugging Face directories: what transformers saved gives the same logits and the same tokens."""
 
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,9 @@ from safetensors.torch import load_file, save_file
 from transformers import AutoTokenizer, LlamaForCausalLM
 
 from glassformer.errors import UserError
-from glassformer.exchange.importing import import_model
+from glassformer.exchange.foreign import convert
+from glassformer.exchange.importing import import_model, read_foreign
+from glassformer.exchange.proof import prove
 from glassformer.tasks.model_dir import LoadedModel, load_model
 from tests.exchange.foreign_models import SENTENCES, byte_level_core, gpt2, llama, logits_equal, save_huggingface
 
@@ -147,7 +150,7 @@ def folder(tmp_path: Path) -> Path:
         ({"model_type": "mamba"}, "model_type = mamba"),
         ({"model_type": "bert", "architectures": ["BertModel"]}, "no place for the weights|no field"),
         ({"num_hidden_layers": 1}, "has no place in it"),
-        ({"num_hidden_layers": 3}, "nothing is given for"),
+        ({"num_hidden_layers": 3}, "decoder.n_layers = 3, but the weights are not so many"),
         ({"num_hidden_layers": 10**9}, "decoder.n_layers = 1000000000"),
         ({"vocab_size": 10**15}, "source.vocab_size = 1000000000000000"),
         ({"hidden_size": 2**40}, "the weights are not so many"),
@@ -233,6 +236,21 @@ def test_json_that_is_none(name: str, text: str, folder: Path) -> None:
     refused(folder, "cannot be read|holds no JSON|is not a tokenizer|cannot be read|model_type")
 
 
+@pytest.mark.parametrize("name", ["config.json", "generation_config.json", "tokenizer_config.json"])
+def test_any_value_is_read_or_refused(name: str, tmp_path: Path) -> None:
+    folder = save_huggingface(llama(num_hidden_layers=1), tmp_path / "theirs", chat_template="{{ messages }}")
+    good = json.loads((folder / name).read_text()) | {"add_bos_token": True}
+    for field in good:
+        for junk in (None, -1, 2**70, "x", {"x": []}):
+            (folder / name).write_text(json.dumps(good | {field: junk}))
+            with suppress(UserError):
+                foreign = read_foreign(folder)
+                prove(foreign, convert(foreign))
+    (folder / name).write_text(json.dumps(good))
+    foreign = read_foreign(folder)  # the good one is still good
+    prove(foreign, convert(foreign))
+
+
 def test_the_place_and_the_source_are_checked_first(folder: Path, tmp_path: Path) -> None:
     refused(tmp_path / "nowhere", "There is no file or folder")
     refused(folder / "config.json", "is a part of a Hugging Face directory")
@@ -242,6 +260,8 @@ def test_the_place_and_the_source_are_checked_first(folder: Path, tmp_path: Path
     refused(folder, "There is no tokenizer file", tokenizer=tmp_path / "none.json")
     (tmp_path / "empty").mkdir()
     refused(tmp_path / "empty", "config.json is missing")
+    (tmp_path / "empty" / "settings.json").write_text("{}")
+    refused(tmp_path / "empty", "a model of Glassformer already")
     (tmp_path / "model.h5").write_bytes(b"12345")
     refused(tmp_path / "model.h5", "in no format that is known")
     with pytest.raises(UserError, match="exists already"):

@@ -109,6 +109,13 @@ def test_files_that_are_too_short_or_too_long(tmp_path: Path) -> None:
     refused(path, "of version 2")
 
 
+@pytest.mark.parametrize("width", [640, 896, 1152])
+def test_a_width_that_begins_like_a_pickle(width: int, tmp_path: Path) -> None:
+    path = tmp_path / "m.bin"
+    path.write_bytes(struct.pack("<7i", width, 64, 1, 4, 4, 512, 64))
+    refused(path, "not a sound llama2.c file")
+
+
 def test_tokenizers_that_do_not_fit(tmp_path: Path) -> None:
     path = write_llama2c(tmp_path / "m.bin", llama(**SIZES))
     words = tmp_path / "tokenizer.bin"

@@ -22,6 +22,7 @@ from glassformer.model.settings import DecoderOnlySettings, TokenHeadSettings
 
 Progress = Callable[[int, int], None]  # weights read so far, and all
 LARGEST_JSON = 1 << 28  # bytes; a tokenizer of a million tokens has less
+LAYER_WEIGHTS, MOST_LAYERS = 9, 10_000  # a layer has at least so many weights
 ROTARY_PARTS = ("self_attn.q_proj", "self_attn.k_proj")
 
 
@@ -54,7 +55,7 @@ def read_settings(config: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...
         raise UserError(f"This is a {kind} model, which completes no text.", "Import a GPT-2 or a Llama model.")
     largest = max((_product(shape) for shape in shapes.values()), default=0)
     for name, value in checked.flatten(checked.to_data(settings)).items():
-        limit = len(shapes) if name == "decoder.n_layers" else largest
+        limit = min(len(shapes) // LAYER_WEIGHTS, MOST_LAYERS) if name == "decoder.n_layers" else largest
         require(
             not isinstance(value, int) or value <= limit,
             f"The settings say {name} = {value}, but the weights are not so many.",

@@ -98,8 +98,9 @@ def read_marks(file: GgufFile, n_tokens: int | None = None) -> Marks:
         )
         return found
 
-    # SentencePiece's models begin with a mark unless they say no, others only if they say so.
-    begins = file.get("tokenizer.ggml.add_bos_token", bool, file.get("tokenizer.ggml.model", str, "") == "llama")
+    # SentencePiece's models and Llama 3 begin with a mark unless they say no, others only if they say so.
+    kind, cut = (file.get(f"tokenizer.ggml.{name}", str, "") for name in ("model", "pre"))
+    begins = file.get("tokenizer.ggml.add_bos_token", bool, kind == "llama" or CUTS.get(cut) is _like_llama3)
     ends = dict.fromkeys(end for end in map(mark, ("eos", "eot", "eom")) if end is not None)
     return Marks(mark("bos") if begins else None, tuple(ends), file.get("tokenizer.chat_template", str))
 

@@ -21,6 +21,7 @@ COPY = "Copy it again from where it came."
 
 
 def read_huggingface(folder: Path, tokenizer: Path | None = None, progress: Progress | None = None) -> Foreign:
+    require(not (folder / "settings.json").exists(), f"{folder} is a model of Glassformer already.", "Use it as it is.")
     require(
         (folder / "config.json").is_file(),
         f"{folder} is not a Hugging Face directory: config.json is missing.",

@@ -1,6 +1,7 @@
 """A foreign language model into a model directory: find out the format, read, convert, prove, write."""
 
 import json
+import re
 import tempfile
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -19,8 +20,9 @@ from glassformer.tasks.model_dir import Storage, load_model, save_model
 
 Format = Literal["auto", "huggingface", "gguf", "llama2c"]
 READERS = {"huggingface": read_huggingface, "gguf": read_gguf, "llama2c": read_llama2c}
-# How files begin that hold a pickle: a zip archive (torch), or the pickle itself.
-PICKLES = (b"PK\x03\x04", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
+# How files begin that hold a pickle: a zip archive (torch), or the pickle itself, whose third byte is not zero: a
+# llama2.c file of width 640 begins with 80 02 00 00.
+PICKLE = re.compile(rb"PK\x03\x04|\x80[\x02-\x05][^\x00]")
 
 
 def import_model(
@@ -83,7 +85,7 @@ def _find_format(source: Path) -> str:
         head = file.read(4)
     if head == b"GGUF" or source.suffix == ".gguf":
         return "gguf"
-    if head.startswith(PICKLES) or source.suffix in (".pt", ".pth", ".ckpt"):
+    if PICKLE.match(head) or source.suffix in (".pt", ".pth", ".ckpt"):
         raise UserError(
             f"{source} is a pickle, which may run any code: it is never loaded here.",
             "Write the model as safetensors where you trust it, and import the folder.",

@@ -66,8 +66,9 @@ def check_vocabulary(tokenizer: Tokenizer, n_rows: int) -> None:
         "Put its number into the model's config.json or generation_config.json, as eos_token_id.",
     )
     largest = max(tokenizer.core.get_vocab(with_added_tokens=True).values(), default=-1)
-    marks = tokenizer.marks
-    largest = max(largest, *marks.ends, -1 if marks.start is None else marks.start, -1)
+    marks = [*tokenizer.marks.ends, *([] if tokenizer.marks.start is None else [tokenizer.marks.start])]
+    require(min(marks) >= 0, f"The mark {min(marks)} is no token.", "The file is damaged; copy it again.")
+    largest = max(largest, *marks)
     require(
         largest < n_rows,
         f"The tokenizer does not fit the weights: its last token is number {largest:,}, but they have {n_rows:,} rows.",
