@@ -39,6 +39,7 @@ NUMBER = Question(text="?", answers=[1 / 3], hint="!")
 LARGE = Question(text="?", answers=[25_600_000.0], hint="!")
 WORD = Question(text="?", answers=["down", "Up"], hint="!")
 ROWS = Question(text="?", answers=["3 1"], hint="!")
+MARK = Question(text="?", answers=[","], hint="!")
 CHOICE = Question(text="?", answers=["the input"], choices=["zeros", "the input"], hint="!")
 CASES = [
     (NUMBER, "0.33", True),
@@ -57,6 +58,9 @@ CASES = [
     (ROWS, "3;1", True),
     (ROWS, "1 3", False),
     (ROWS, "31", False),
+    (MARK, ",", True),
+    (MARK, "", False),
+    (MARK, ";", False),
     (CHOICE, "2", True),
     (CHOICE, "The input", True),
     (CHOICE, "1", False),

@@ -57,5 +57,5 @@ def read_number(text: str) -> float | None:
 
 
 def _plain(text: str) -> str:
-    """Without regard to case, spacing and the marks around lists and quotes."""
-    return " ".join(re.sub(r"[\s,;()\[\]\"“”]+", " ", text).lower().split(" ")).strip()
+    """Without regard to case, spacing and the marks around lists and quotes, unless there is nothing else."""
+    return re.sub(r"[\s,;()\[\]\"“”]+", " ", text).lower().strip() or text.strip()

@@ -16,6 +16,16 @@ from glassformer.learn.step import Step
 from glassformer.learn.steps import STEPS
 
 STATIC = Path(__file__).parent / "static"
+# Each uses those before it.
+SCRIPTS = (
+    "maths.js",
+    "vectors.js",
+    "pieces.js",
+    "lesson.js",
+    "counting_steps.js",
+    "vector_steps.js",
+    "page.js",
+)
 MARK = '<meta name="generator" content="glassformer learn">'
 # The browser itself refuses whatever is not in the file.
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; form-action 'none'"
@@ -39,7 +49,7 @@ def _beginning(page: Path) -> str:
 def make_page(sentences: Sentences | None = None) -> str:
     """The whole page, on the reader's sentences or the examples."""
     data = json.dumps(lesson_data(sentences), ensure_ascii=False).replace("<", "\\u003c")
-    scripts = "\n".join(_static(name) for name in ("maths.js", "steps.js", "page.js"))
+    scripts = "\n".join(_static(name) for name in SCRIPTS)
     links = "".join(f'<li><a href="#{step.name}">{escape(step.title)}</a></li>\n' for step in STEPS)
     sections = "\n".join(_section(i, step) for i, step in enumerate(STEPS))
     return f"""<!doctype html>

@@ -27,7 +27,7 @@ Make = Callable[[Sentences], Shown]
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """`live` steps are computed in the page too, by the function of the same name in static/steps.js."""
+    """`live` steps are computed in the page too, by the function of the same name in static/*_steps.js."""
 
     name: str
     title: str

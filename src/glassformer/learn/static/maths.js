@@ -1,6 +1,6 @@
 "use strict";
-// What the steps compute with: sentences, counts, votes, attention, waves, pieces. The numbers are those of the Python
-// modules of the same names; tests/learn compares them.
+// What the steps compute with, first part: sentences, counts, votes. The numbers are those of Python's ladder;
+// tests/learn compares them.
 
 const Maths = (() => {
   const MOST_SENTENCES = 12, MOST_WORDS = 16, MOST_LETTERS = 24, SHOWN = 13;
@@ -197,93 +197,8 @@ const Maths = (() => {
   /** Places of the k best scores, of equals the first. */
   const top = (scores, k) => range(scores.length).sort((a, b) => scores[b] - scores[a] || a - b).slice(0, k);
 
-  // ---- dense vectors
-  /** PE(pos, 2i) = sin(pos / 10000^(2i/d)), PE(pos, 2i+1) = cos of the same. */
-  const waves = (positions, d) =>
-    positions.map((pos) =>
-      range(d).map((j) => (j % 2 ? Math.cos : Math.sin)(pos / 10000 ** ((j - (j % 2)) / d))),
-    );
-  const wordWaves = (words, s, d) => waves(encode(words, s.vocabulary).map((i) => i + 1), d);
-
-  function softmax(row) {
-    const most = Math.max(...row.filter((v) => v !== null));
-    const powers = row.map((v) => (v === null ? 0 : Math.exp(v - most)));
-    const total = sum(powers);
-    return powers.map((p) => p / total);
-  }
-
-  /** softmax(QKᵀ/√d_k) V; null stands for −∞, where a mask forbids to look. */
-  function attention(q, k, v, causal = false) {
-    const scores = times(q, turn(k)).map((row, i) =>
-      row.map((score, j) => (causal && j > i ? null : score / Math.sqrt(q[0].length))),
-    );
-    const weights = scores.map(softmax);
-    return { z: times(weights, v), weights, scores };
-  }
-
-  function layerNorm(x, eps = 1e-5) {
-    const mean = sum(x) / x.length;
-    const variance = sum(x.map((v) => (v - mean) ** 2)) / x.length;
-    return { mean, variance, out: x.map((v) => (v - mean) / Math.sqrt(variance + eps)) };
-  }
-
-  // ---- byte-pair encoding on letters
-  function joinAll(ids, merges) {
-    for (;;) {
-      let best = null;
-      for (let i = 0; i + 1 < ids.length; i++) {
-        const found = merges.get(`${ids[i]} ${ids[i + 1]}`);
-        if (found && (!best || found.rank < best.rank)) best = { ...found, at: i };
-      }
-      if (!best) return ids;
-      ids = [...ids.slice(0, best.at), best.id, ...ids.slice(best.at + 2)];
-    }
-  }
-
-  /** Learn merges: join the commonest pair, of equals the one with the smallest ids. */
-  function trainBpe(s, most) {
-    const words = new Map();
-    for (const { words: sentence, weight } of s.all)
-      sentence.forEach((word, i) => {
-        const spelled = (i ? " " : "") + word;
-        words.set(spelled, (words.get(spelled) ?? 0) + weight);
-      });
-    const alphabet = unique([...words.keys()].flatMap(letters)).sort(compare);
-    const pieces = [...Array(256).fill(null), ...alphabet], size = pieces.length + most;
-    const spell = (text) => letters(text).map((letter) => 256 + alphabet.indexOf(letter));
-    const merges = new Map(), listed = [];
-    while (pieces.length < size) {
-      const counts = new Map();
-      for (const [word, n] of words) {
-        const ids = joinAll(spell(word), merges);
-        for (let i = 0; i + 1 < ids.length; i++) {
-          const pair = `${ids[i]} ${ids[i + 1]}`;
-          counts.set(pair, (counts.get(pair) ?? 0) + n);
-        }
-      }
-      const order = (pair) => pair.split(" ").map(Number);
-      const best = [...counts.keys()].sort((a, b) => {
-        const x = order(a), y = order(b);
-        return counts.get(b) - counts.get(a) || x[0] - y[0] || x[1] - y[1];
-      })[0];
-      if (best === undefined || counts.get(best) < 2) break;
-      const [left, right] = order(best).map((id) => pieces[id]);
-      const known = pieces.indexOf(left + right);
-      const id = known < 0 ? pieces.push(left + right) - 1 : known;
-      merges.set(best, { rank: listed.length, id });
-      listed.push({ key: best, left, right, count: counts.get(best) });
-    }
-    /** A text cut with the first k merges; nothing is joined across words. */
-    const cut = (text, k) => {
-      const some = new Map(listed.slice(0, k).map(({ key }) => [key, merges.get(key)]));
-      const found = text.match(/ ?[^ ]+| /gu) ?? [];
-      return found.flatMap((word) => joinAll(spell(word), some).map((i) => pieces[i]));
-    };
-    return { listed, cut };
-  }
-
   return {
     SHOWN, Unfit, range, sum, times, turn, unique, letters, argmax, compare, writeNumber, parse, encode, markov,
-    wordsWithChoice, placesOfChoice, skips, pairName, explain, top, waves, wordWaves, attention, layerNorm, trainBpe,
+    wordsWithChoice, placesOfChoice, skips, pairName, explain, top,
   };
 })();
