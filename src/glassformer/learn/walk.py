@@ -37,7 +37,7 @@ def walk(console: Console, steps: Sequence[Step], sentences: Sentences | None, a
 
 
 def _show(console: Console, step: Step, sentences: Sentences | None) -> Shown:
-    with console.status("One moment: this step trains a model …" if not step.live else "One moment …"):
+    with console.status("One moment: this step needs a trained model …" if not step.live else "One moment …"):
         shown = step.show(sentences)
     width = min(console.width, WIDEST)
     console.print(draw_step(STEPS.index(step) + 1, len(STEPS), step, shown, width), width=width)
