@@ -21,14 +21,16 @@ def import_(
     as_json: Annotated[bool, typer.Option("--json", help="The whole report as JSON.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Nothing on stderr.")] = False,
 ) -> None:
-    """Bring in a language model from elsewhere: GPT-2 or Llama from Hugging Face, GGUF, or llama2.c.
+    """Bring in a language model: GPT-2 or Llama from Hugging Face, GGUF, or llama2.c.
 
-    Hugging Face: a folder with config.json, model.safetensors (or shards with their index) and tokenizer.json, or
-    GPT-2's vocab.json and merges.txt. GGUF: the Llama family, in F32, F16, BF16 and the quantisations that the package
-    gguf knows; they are undone. llama2.c: the .bin file, with tokenizer.bin beside it.
+    Hugging Face: a folder with config.json, model.safetensors (or its shards)
+    and tokenizer.json, or GPT-2's vocab.json and merges.txt.
+    GGUF: the Llama family in F32, F16, BF16 or quantised, which is undone.
+    llama2.c: the .bin file, with tokenizer.bin beside it.
 
-    The converted model must give the same numbers as the file's own weights by plain formulas; the report is stored as
-    import.json. No pickle is ever loaded, and nothing is downloaded.
+    The new model must give the numbers that the file's weights give by plain
+    formulas; the report is stored as import.json. No pickle is ever loaded,
+    and nothing is downloaded.
 
     glassformer import SmolLM2-135M-Instruct.Q4_1.gguf --out models/smollm2
     """

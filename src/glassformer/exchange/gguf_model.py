@@ -86,25 +86,23 @@ def _rename(name: str) -> str:
     return f"{NAMES[template].replace('{i}', layer[1] if layer else '')}.{ending}"
 
 
-def _config(file: GgufFile, shapes: dict[str, tuple[int, ...]]) -> dict[str, Any]:
-    def need(key: str) -> int:
-        value = file.metadata.get(f"llama.{key}")
-        if isinstance(value, np.ndarray) and len(value) and (value == value[0]).all():
-            value = value[0].item()  # one number for each layer
-        require(
-            isinstance(value, int) and value > 0,
+def _size(file: GgufFile, key: str, default: int | None = None) -> int:
+    """A whole number of the metadata; some files give one for each layer."""
+    value = file.metadata.get(f"llama.{key}", default)
+    if isinstance(value, np.ndarray) and len(value) and (value == value[0]).all():
+        value = value[0].item()
+    if not isinstance(value, int) or value <= 0:
+        raise UserError(
             f"{file.path} is not a sound GGUF file: llama.{key} is {str(value)[:60]!r}.",
             "Copy it again from where it came.",
         )
-        assert isinstance(value, int)
-        return value
+    return value
 
-    def optional(key: str, default: int) -> int:
-        return need(key) if f"llama.{key}" in file.metadata else default
 
-    n_heads, d_model = need("attention.head_count"), need("embedding_length")
-    d_head = optional("attention.key_length", d_model // n_heads)
-    turned, d_v = optional("rope.dimension_count", d_head), optional("attention.value_length", d_head)
+def _config(file: GgufFile, shapes: dict[str, tuple[int, ...]]) -> dict[str, Any]:
+    n_heads, d_model = _size(file, "attention.head_count"), _size(file, "embedding_length")
+    d_head = _size(file, "attention.key_length", d_model // n_heads)
+    turned, d_v = _size(file, "rope.dimension_count", d_head), _size(file, "attention.value_length", d_head)
     require(
         turned == d_head == d_v,
         f"{file.path} turns {turned} of {d_head} numbers of a query and has values of {d_v}, not all the same.",
@@ -117,13 +115,13 @@ def _config(file: GgufFile, shapes: dict[str, tuple[int, ...]]) -> dict[str, Any
         "model_type": "llama",
         "architectures": ["LlamaForCausalLM"],
         "hidden_size": d_model,
-        "intermediate_size": need("feed_forward_length"),
-        "num_hidden_layers": need("block_count"),
+        "intermediate_size": _size(file, "feed_forward_length"),
+        "num_hidden_layers": _size(file, "block_count"),
         "num_attention_heads": n_heads,
-        "num_key_value_heads": optional("attention.head_count_kv", n_heads),
+        "num_key_value_heads": _size(file, "attention.head_count_kv", n_heads),
         "head_dim": d_head,
         "vocab_size": embedding[0],
-        "max_position_embeddings": need("context_length"),
+        "max_position_embeddings": _size(file, "context_length"),
         "rms_norm_eps": file.get("llama.attention.layer_norm_rms_epsilon", float, 1e-6),
         "rope_theta": file.get("llama.rope.freq_base", float, 10_000.0),
         "tie_word_embeddings": "lm_head.weight" not in shapes,
