@@ -11,16 +11,19 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from torch import nn
+
 from glassformer import __version__, config
 from glassformer.data.files import write_text
 from glassformer.errors import require
-from glassformer.model.settings import Settings
+from glassformer.model.settings import EncoderOnlySettings, ModelSettings, Settings
 from glassformer.train.finish import choose_weights, draw_losses
 from glassformer.train.loop import Job, Trainer, Validation
 from glassformer.train.report import Report
 from glassformer.train.run_files import begun_otherwise
 from glassformer.train.settings import TrainSettings
 
+LR_TIMES_WIDTH, MOST_LR = 0.4, 5e-3
 FEW_STEPS = 200  # a model that made fewer has hardly begun
 OURS = {"data", "tokenizer.json", "source_tokenizer.json", "recipe.toml", "metrics.jsonl", ".lock"}
 
@@ -66,8 +69,7 @@ class Run:
 
     def train(self, job: Job, recipe: Recipe, identity: str, automatic_steps: int) -> Finished | None:
         """Train to the end and put the best weights into the model; None if the run was stopped and can be taken up."""
-        if recipe.train.steps is None and recipe.train.minutes is None:
-            recipe = replace(recipe, train=replace(recipe.train, steps=automatic_steps))
+        recipe = replace(recipe, train=_settled(recipe.train, job.model, automatic_steps))
         trainer = Trainer(job, recipe.train, self.out, identity, self.report)
         if self.resume:
             going = trainer.resume()
@@ -115,6 +117,15 @@ class Run:
         write_text(self.out / "README.md", text)
 
 
+def _settled(train: TrainSettings, model: nn.Module, steps: int) -> TrainSettings:
+    """What was left open, now that the data and the model are known."""
+    if train.lr is None:
+        settings: ModelSettings = model.settings  # type: ignore[assignment]
+        stack = settings.encoder if isinstance(settings, EncoderOnlySettings) else settings.decoder
+        train = replace(train, lr=min(MOST_LR, LR_TIMES_WIDTH / stack.d_model))
+    return replace(train, steps=steps) if train.steps is None and train.minutes is None else train
+
+
 def check_folder(out: Path, resume: bool) -> None:
     """Refuse a folder that holds another run, or anything else."""
     begun = (out / "checkpoints").exists() or (out / "settings.json").exists()
@@ -139,8 +150,11 @@ def identity_of(recipe: Recipe, contents: Iterable[str | None]) -> str:
 def _what_changed(file: Path, recipe: Recipe) -> str:
     """In words, what the run was begun with; where all settings are the same, it is the data that is not."""
     before, now = (config.flatten(data) for data in (config.read_toml(file), config.to_data(recipe)))
+    # The file names what was settled in the end.
     if recipe.train.steps is None and recipe.train.minutes is None:
-        before["train.steps"] = None  # the file names the steps that the data was worth
+        before["train.steps"] = None
+    if recipe.train.lr is None:
+        before["train.lr"] = None
     changed = [
         f"{key} = {before.get(key)} (now {now.get(key)})"
         for key in sorted(before.keys() | now.keys())

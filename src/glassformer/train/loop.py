@@ -114,7 +114,7 @@ class Trainer:
             total += float(loss.detach())
         norm = float(nn.utils.clip_grad_norm_(model.parameters(), s.clip)) if s.clip else 0.0
         p.step += 1
-        _check_finite(total, norm, p.step, s.lr)
+        _check_finite(total, norm, p.step, s.peak)
         for group in self.moving.optimizer.param_groups:
             group["lr"] = self._learning_rate()
         self.moving.optimizer.step()

@@ -16,7 +16,7 @@ def build_optimizer(model: nn.Module, settings: TrainSettings) -> torch.optim.Ad
     ]
     return torch.optim.AdamW(
         [group for group in groups if group["params"]],
-        lr=settings.lr,
+        lr=settings.lr or 0.0,  # the loop sets it at every step
         betas=settings.betas,
         eps=settings.eps,
         fused=True,

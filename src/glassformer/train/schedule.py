@@ -13,12 +13,12 @@ def learning_rate(settings: TrainSettings, step: int, n_steps: int) -> float:
     """For step 1, 2 … n_steps. The peak is `lr` for every schedule."""
     warmup = warmup_steps(settings, n_steps)
     if step <= warmup:
-        return settings.lr * step / warmup
+        return settings.peak * step / warmup
     match settings.schedule:
         case "constant":
-            return settings.lr
+            return settings.peak
         case "paper":  # d^-0.5 * min(step^-0.5, step * warmup^-1.5), scaled to peak at lr
-            return settings.lr * math.sqrt(max(warmup, 1) / step)
+            return settings.peak * math.sqrt(max(warmup, 1) / step)
         case "cosine":
             progress = min(1.0, (step - warmup) / max(1, n_steps - warmup))
-            return settings.lr * (0.01 + 0.99 * (1 + math.cos(math.pi * progress)) / 2)
+            return settings.peak * (0.01 + 0.99 * (1 + math.cos(math.pi * progress)) / 2)

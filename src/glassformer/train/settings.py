@@ -18,8 +18,9 @@ class TrainSettings(Settings):
     # The end: steps or minutes (planned from measured speed), what comes first; with neither, what the data is worth.
     steps: int | None = None
     minutes: float | None = None
-    # The peak of the schedule; 2e-3 suits small pre-norm models, large ones want less.
-    lr: float = 2e-3
+    # The peak of the schedule; None is 0.4 / d_model, at most 5e-3: the wider, the less. That is near what is
+    # published for many sizes: 3e-3 for 128, 1e-3 for 384, 8e-4 for 512, 5e-4 for 768.
+    lr: float | None = None
     schedule: Literal["cosine", "paper", "constant"] = "cosine"
     # Steps of linear growth to the peak; None is a tenth of all steps, at most 4,000 (the paper's).
     warmup: int | None = None
@@ -30,7 +31,7 @@ class TrainSettings(Settings):
     clip: float = 1.0
     label_smoothing: float = 0.1
     # Validate and save so many times over the whole run.
-    validations: int = 20
+    validations: int = 15
     # Stop when so many validations in a row brought nothing better; 0 never stops early.
     patience: int = 0
     # The model is the mean of so many saved ones, if that validates better than the best alone.
@@ -41,7 +42,7 @@ class TrainSettings(Settings):
     # bf16 pays only where the hardware multiplies in it.
     precision: Literal["auto", "fp32", "bf16"] = "auto"
     # Sentences that validation translates for BLEU.
-    n_translated: int = 500
+    n_translated: int = 300
 
     def __post_init__(self) -> None:
         self._at_least(1, "batch_tokens", "accumulate", "validations", "average")
@@ -49,7 +50,11 @@ class TrainSettings(Settings):
             self._at_least(1, "steps")
         self._at_least(0, "clip", "patience", "weight_decay", "n_translated")
         self._share("label_smoothing", "ema")
-        require(self.lr > 0, f"train.lr is {self.lr}, but it must be above 0.", "The default is 2e-3.")
+        require(
+            self.lr is None or self.lr > 0,
+            f"train.lr is {self.lr}, but it must be above 0.",
+            "Leave it out for 0.4 / d_model.",
+        )
         require(
             self.minutes is None or self.minutes > 0,
             f"train.minutes is {self.minutes}, but it must be above 0.",
@@ -65,3 +70,9 @@ class TrainSettings(Settings):
             f"train.betas is {self.betas}, but both are shares.",
             "The default is [0.9, 0.98].",
         )
+
+    @property
+    def peak(self) -> float:
+        """The learning rate, once it is settled for a model."""
+        assert self.lr is not None
+        return self.lr
