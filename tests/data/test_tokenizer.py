@@ -174,3 +174,19 @@ def test_byte_pairs_are_joined_commonest_first_and_single_characters_stay() -> N
     assert set(joined[:2]) <= {"es", "est", "st"}
     assert "est" in joined[:2]
     assert tokenizer.decode(tokenizer.encode("zyx")) == "zyx"
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        {"type": "BPE", "vocab": {"a": 0, "b": 1}, "merges": [["a", "b"]]},
+        {"type": "BPE", "vocab": {"a": 0, "b": 1}, "merges": [["a", "b"]], "continuing_subword_prefix": "##"},
+        {"type": "BPE", "vocab": {"a": 0, "b": 0}, "merges": []},
+        {"type": "WordPiece", "vocab": {"a": 0}},
+    ],
+    ids=str,
+)
+def test_files_that_would_end_the_process_are_refused(tmp_path: Path, model: dict[str, object]) -> None:
+    (tmp_path / "tokenizer.json").write_text(json.dumps({"version": "1.0", "added_tokens": [], "model": model}))
+    with pytest.raises(UserError, match=r"tokenizer\.json"):
+        load_tokenizer(tmp_path / "tokenizer.json")

@@ -15,6 +15,7 @@ from typing import ClassVar, Literal
 from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers, trainers
 from tokenizers import Tokenizer as Core
 
+from glassformer.data.tokenizer_json import core_from_json
 from glassformer.errors import UserError, require
 
 TokenizerKind = Literal["bpe", "word", "char", "byte"]
@@ -87,11 +88,12 @@ class Tokenizer:
 def load_tokenizer(path: Path, marks: Marks | None = None) -> Tokenizer:
     """A tokenizer.json made by `train_tokenizer`, or one from elsewhere with its marks."""
     try:
-        core = Core.from_str(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         raise UserError(f"There is no tokenizer {path}.", "A model directory holds one as tokenizer.json.") from None
-    except Exception as error:  # the library raises bare Exception
+    except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"{path} is not a tokenizer: {error}.") from None
+    core = core_from_json(text, str(path))
     if marks is not None:
         return Tokenizer(core, marks)
     found = [core.id_to_token(i) for i in range(len(SPECIALS))]

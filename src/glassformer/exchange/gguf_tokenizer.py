@@ -7,8 +7,8 @@ from tokenizers import Regex, decoders, pre_tokenizers
 from tokenizers import Tokenizer as Core
 
 from glassformer.data.tokenizer import Marks, Tokenizer
+from glassformer.data.tokenizer_json import byte_pair_model
 from glassformer.errors import UserError, require
-from glassformer.exchange.bpe import byte_pair_model
 from glassformer.exchange.gguf_file import GgufFile
 from glassformer.exchange.pieces import add_marks, scored_pieces_tokenizer, vocabulary
 

@@ -8,8 +8,8 @@ from tokenizers import AddedToken, decoders, pre_tokenizers
 from tokenizers import Tokenizer as Core
 
 from glassformer.data.tokenizer import Marks, Tokenizer
+from glassformer.data.tokenizer_json import byte_pair_model, core_from_json
 from glassformer.errors import UserError, require
-from glassformer.exchange.bpe import byte_pair_model, core_from_json
 from glassformer.exchange.foreign import LARGEST_JSON, read_json
 
 # GPT-2's files, under their names today and under their first ones.

@@ -1,4 +1,4 @@
-"""A byte-pair model that nobody vouches for, checked before `tokenizers` gets it.
+"""A tokenizer.json that nobody vouches for, checked before `tokenizers` gets it.
 
 The library believes that each merge makes a token of the vocabulary; where that is not so, it may end the process.
 """
