@@ -35,6 +35,10 @@ def complete(
     system: Annotated[str, typer.Option(help="With --chat, what the model is told first.")] = "",
     lines: Annotated[bool, typer.Option("--lines", help="Each line of stdin is a prompt; answers as JSON.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a prompt: texts, tokens, scores.")] = False,
+    draft: Annotated[
+        str | None,
+        typer.Option(help="A small model of the same vocabulary that runs ahead; the answers stay the same."),
+    ] = None,
     precision: Annotated[str, typer.Option(help="auto, fp32 or int8.")] = "auto",
     quiet: Annotated[bool, typer.Option("--quiet", help="Nothing on stderr, and no prompt before its answer.")] = False,
 ) -> None:
@@ -62,7 +66,7 @@ def complete(
         slide=slide,
     )
     require(not (lines and prompt), "--lines reads prompts from stdin, but one was given.", "Give one of them.")
-    completer = load_completer(model, precision)  # type: ignore[arg-type]
+    completer = load_completer(model, precision, draft)  # type: ignore[arg-type]
     if not quiet:
         typer.echo(f"engine: {completer.engine}", err=True)
     if chat:

@@ -30,12 +30,21 @@ class Said:
 
 
 def choose_next(
-    scores: Tensor, said: list[Said], options: CompleteOptions, generators: list[torch.Generator]
+    scores: Tensor,
+    said: list[Said],
+    options: CompleteOptions,
+    generators: list[torch.Generator],
+    settled: int | None = None,
 ) -> list[Chosen]:
-    """One token for each row of scores (r, N); a generator a row, so that a batch draws as its rows alone do."""
+    """One token for each row of scores (r, N); a generator a row, so that a batch draws as its rows alone do.
+
+    One that is `settled` already is only told with its probability.
+    """
     log_p = scores.float().log_softmax(dim=-1)
-    shares = distribution(scores, said, options)
-    if shares is None:
+    shares = distribution(scores, said, options) if settled is None else None
+    if settled is not None:
+        ids = torch.full((len(said),), settled, device=scores.device)
+    elif shares is None:
         ids = penalised(scores.float(), said, options).argmax(dim=-1)
     else:
         ids = torch.stack([draw(row, g) for row, g in zip(shares, generators, strict=True)])

@@ -14,6 +14,7 @@ from glassformer.model import DecoderOnly
 from glassformer.model.positions import LearnedPositions
 from glassformer.tasks.generator import Generator
 from glassformer.tasks.model_dir import LoadedModel
+from glassformer.tasks.speculative import SpeculativeGenerator, check_draft
 
 ROWS = 32  # answers that are made at once
 HELD = 8  # tokens before a new one that its text may depend on: spaces, and bytes of one character
@@ -73,8 +74,14 @@ class TextWriter:
 class Completer:
     """Holds a loaded model and its tokenizer."""
 
-    def __init__(self, loaded: LoadedModel, model: DecoderOnly | None = None, engine: str = "torch fp32") -> None:
-        """`model` is what runs, where it is not the loaded one itself: in int8, say."""
+    def __init__(
+        self,
+        loaded: LoadedModel,
+        model: DecoderOnly | None = None,
+        engine: str = "torch fp32",
+        draft: "Completer | None" = None,
+    ) -> None:
+        """`model` is what runs, where it is not the loaded one itself: in int8, say; a `draft` runs ahead of it."""
         require(
             loaded.task == "complete" and isinstance(loaded.model, DecoderOnly),
             f"{loaded.path} is a model for {loaded.task}, not for completion.",
@@ -84,6 +91,9 @@ class Completer:
         self.loaded, self.engine = loaded, engine
         self.model = model or loaded.model
         self.tokenizer = loaded.tokenizer
+        self.draft = draft
+        if draft is not None:
+            check_draft(self.tokenizer, draft.tokenizer)
 
     @property
     def context(self) -> int | None:
@@ -119,8 +129,9 @@ class Completer:
         rows = [ids for ids in prompts for _ in range(options.n)]
         order = sorted(range(len(rows)), key=lambda i: len(rows[i]))  # of similar lengths together
         answers: list[Completion] = [Completion() for _ in rows]
-        for begin in range(0, len(rows), ROWS):
-            part = order[begin : begin + ROWS]
+        at_once = ROWS if self.draft is None else 1
+        for begin in range(0, len(rows), at_once):
+            part = order[begin : begin + at_once]
             for _ in self._stream([rows[j] for j in part], part, options, answers):
                 pass
         return [answers[i : i + options.n] for i in range(0, len(rows), options.n)]
@@ -139,7 +150,7 @@ class Completer:
         # A seed means the same draw for a prompt alone and in a batch; without one, every row has its own.
         seeds = [first + 7919 * (row if options.seed is None else row % options.n) for row in rows]
         writers = [TextWriter(self.tokenizer, ids, options.stop) for ids in prompts]
-        generator = Generator(self.model, prompts, options, self.tokenizer.marks.ends, self.context, seeds)
+        generator = self._generator(prompts, options, seeds)
         for step in generator:
             for row, chosen in step:
                 text = self._take(chosen, answers[rows[row]], writers[row])
@@ -153,6 +164,16 @@ class Completer:
             answer.finish = "stop" if writer.stopped else answer.finish
             if text:
                 yield rows[row], text
+
+    def _generator(
+        self, prompts: list[list[int]], options: CompleteOptions, seeds: list[int]
+    ) -> Generator | SpeculativeGenerator:
+        ends = self.tokenizer.marks.ends
+        if self.draft is None:
+            return Generator(self.model, prompts, options, ends, self.context, seeds)
+        limits = [n for n in (self.context, self.draft.context) if n is not None]
+        context = min(limits, default=None)
+        return SpeculativeGenerator(self.model, self.draft.model, prompts[0], options, ends, context, seeds[0])
 
     def _take(self, chosen: Chosen, answer: Completion, writer: TextWriter) -> str:
         """One token into the answer; the text that it adds."""
