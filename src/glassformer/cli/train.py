@@ -88,6 +88,9 @@ def complete(
     steps: Steps = None,
     context: Annotated[int | None, typer.Option(help="Tokens that the model sees at once; 256 if left out.")] = None,
     start: Annotated[str | None, typer.Option("--from", help="A trained or imported model to start from.")] = None,
+    lora: Annotated[
+        int | None, typer.Option(help="With --from: leave it as it is and train detours of this rank; 8 is usual.")
+    ] = None,
     tokenizer: Annotated[str | None, typer.Option(help="bpe, char, byte, word, or a tokenizer.json.")] = None,
     vocab: Vocab = None,
     recipe: RecipeFile = None,
@@ -110,6 +113,7 @@ def complete(
         "size": size if size != "auto" else None,
         "start": start,
         "context": context,
+        "lora.rank": lora,
         "train.minutes": minutes,
         "train.steps": steps,
         "tokenizer.kind": tokenizer,

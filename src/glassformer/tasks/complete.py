@@ -11,7 +11,9 @@ from glassformer.data.store import TokenStore
 from glassformer.data.tokenizer import Marks, Tokenizer
 from glassformer.data.windows import Starts, Stream, WindowBatch, plan_windows, window_batch
 from glassformer.decode.complete_options import CompleteOptions
+from glassformer.errors import require
 from glassformer.model import DecoderOnly
+from glassformer.model.lora import LoraSettings
 from glassformer.model.settings import Settings
 from glassformer.tasks.generator import Generator
 from glassformer.tasks.run import Recipe
@@ -54,11 +56,20 @@ class CompleteRecipe(Recipe):
     context: int = 256
     # Whether attention may look into the document before.
     across_documents: bool = False
-    # A trained model to start from: its shape and tokenizer are taken.
-    start: str | None = None
+    # With `start`: leave its weights as they are and train narrow detours beside them.
+    lora: LoraSettings | None = None
 
     def __post_init__(self) -> None:
         self._at_least(2, "context")
+        require(
+            self.lora is None or self.start is not None,
+            "LoRA changes a trained model, but none is given to start from.",
+            "Name one with --from.",
+        )
+
+    @property
+    def gentle(self) -> bool:
+        return self.start is not None and self.lora is None
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,10 @@ Files from others are hostile until parsed: nothing here runs code from a file. 
 int8 (a scale for each row); they are fp32 once loaded.
 """
 
+import hashlib
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,7 +21,9 @@ from glassformer.data.files import write_text, writing
 from glassformer.data.tokenizer import Marks, Tokenizer, load_tokenizer
 from glassformer.errors import UserError, require
 from glassformer.model import Transformer, build_empty
-from glassformer.model.settings import ModelSettings
+from glassformer.model.lora import LoraSettings, add_lora, merge_lora
+from glassformer.model.settings import ModelSettings, Settings
+from glassformer.tasks.built_in import find_model
 
 FORMAT = 1
 _UNFINISHED = "If training was stopped there, go on with --resume."
@@ -36,6 +40,7 @@ class LoadedModel:
     tokenizer: Tokenizer
     source_tokenizer: Tokenizer  # the same one, unless source and target have their own
     about: dict[str, Any]  # what settings.json says besides
+    is_adapted: bool = False  # the folder holds an adapter, which was put into its model
 
 
 def save_model(
@@ -59,9 +64,39 @@ def save_model(
     write_text(folder / "settings.json", json.dumps(settings, indent=2, ensure_ascii=False) + "\n")
 
 
+@dataclass(frozen=True, kw_only=True)
+class Adapter(Settings):
+    """What an adapter belongs to: a model by its folder or name, and the checksum of its weights."""
+
+    base: str
+    checksum: str
+    lora: LoraSettings
+
+
+def save_adapter(
+    folder: Path, task: str, model: Transformer, lora: LoraSettings, base: str, about: dict[str, Any]
+) -> None:
+    """Write what was trained beside a model that stays as it is; settings.json comes last."""
+    origin = find_model(base)
+    name = base if not Path(base).exists() else str(origin.resolve())
+    with writing(folder / "adapter.safetensors") as file:
+        file.write(save({n: p.detach().cpu() for n, p in model.named_parameters() if p.requires_grad}))
+    adapter = Adapter(base=name, checksum=_checksum(origin), lora=lora)
+    settings = {
+        "format": FORMAT,
+        "task": task,
+        "model": config.to_data(model.settings),
+        "adapter": config.to_data(adapter),
+        "about": about,
+    }
+    write_text(folder / "settings.json", json.dumps(settings, indent=2, ensure_ascii=False) + "\n")
+
+
 def load_model(folder: Path) -> LoadedModel:
-    """Read a folder written by `save_model`, checking everything on the way."""
+    """Read a folder written by `save_model` or `save_adapter`, checking everything on the way."""
     settings = _read_settings(folder)
+    if "adapter" in settings:
+        return _load_adapted(folder, settings)
     model = build_empty(config.parse(ModelSettings, settings["model"], f"{folder / 'settings.json'}"))
     _unpack(model, folder / "model.safetensors")
     marks = config.parse(Marks, settings["marks"], f"{folder / 'settings.json'}") if "marks" in settings else None
@@ -70,6 +105,36 @@ def load_model(folder: Path) -> LoadedModel:
     source_tokenizer = load_tokenizer(own) if own.exists() else tokenizer
     _check_vocabulary(model.settings, tokenizer, source_tokenizer, folder)
     return LoadedModel(folder, settings["task"], model.eval(), tokenizer, source_tokenizer, settings["about"])
+
+
+def _load_adapted(folder: Path, settings: dict[str, Any]) -> LoadedModel:
+    """The adapter put into the model that it belongs to."""
+    adapter: Adapter = config.parse(Adapter, settings["adapter"], f"{folder / 'settings.json'}")
+    try:
+        base = find_model(adapter.base)
+        fits = _checksum(base) == adapter.checksum
+    except (UserError, OSError):
+        raise UserError(
+            f"{folder} is an adapter of the model {adapter.base}, which is not there.", "Put that model back."
+        ) from None
+    require(fits, f"{folder} is an adapter of {adapter.base}, whose weights have changed since.", "Put them back.")
+    loaded = load_model(base)
+    require(not loaded.is_adapted, f"{folder} is an adapter of an adapter.", "Train it on a whole model.")
+    add_lora(loaded.model, adapter.lora)
+    tensors = _read_tensors(folder / "adapter.safetensors")
+    wanted = {name: p for name, p in loaded.model.named_parameters() if p.requires_grad}
+    _check_shapes(folder / "adapter.safetensors", wanted, tensors)
+    with torch.no_grad():
+        for name, parameter in wanted.items():
+            parameter.copy_(tensors[name])
+    merge_lora(loaded.model)
+    about = {**loaded.about, **settings["about"]}
+    return replace(loaded, path=folder, task=settings["task"], model=loaded.model.eval(), about=about, is_adapted=True)
+
+
+def _checksum(folder: Path) -> str:
+    with (folder / "model.safetensors").open("rb") as file:
+        return hashlib.file_digest(file, "blake2b").hexdigest()[:32]
 
 
 def _read_settings(folder: Path) -> dict[str, Any]:
@@ -126,20 +191,32 @@ def _pack(model: nn.Module, storage: Storage) -> dict[str, Tensor]:
 
 def _unpack(model: Transformer, path: Path) -> None:
     """Give an empty model its weights; each must be there in its shape, and no other."""
+    parts = _read_tensors(path)
+    for name in [n.removesuffix(":int8") for n in parts if n.endswith(":int8")]:
+        require(f"{name}:scale" in parts, f"{path} lacks the scale of {name}.", "Copy it again from where it came.")
+        parts[name] = parts.pop(f"{name}:int8").float() * parts.pop(f"{name}:scale")
+    _check_shapes(path, dict(model.named_parameters()), parts)
+    model.load_state_dict({name: tensor.float() for name, tensor in parts.items()}, strict=False, assign=True)
+    model.tie()
+    for parameter in model.parameters():
+        parameter.requires_grad_(True)
+
+
+def _read_tensors(path: Path) -> dict[str, Tensor]:
     try:
         with safe_open(path, framework="pt") as file:
-            stored = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
+            return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
     except FileNotFoundError:
         what = "cannot be read" if path.exists() else "is missing"
         raise UserError(f"{path} {what}.", "A model directory needs it; copy the whole folder.") from None
     except (SafetensorError, OSError, ValueError) as error:
         raise UserError(f"{path} is damaged: {error}.", "Copy it again from where it came.") from None
-    parts = dict(stored)
-    for name in [n.removesuffix(":int8") for n in stored if n.endswith(":int8")]:
-        require(f"{name}:scale" in parts, f"{path} lacks the scale of {name}.", "Copy it again from where it came.")
-        parts[name] = parts.pop(f"{name}:int8").float() * parts.pop(f"{name}:scale")
-    wanted = {name: tuple(p.shape) for name, p in model.named_parameters()}
-    given = {name: tuple(t.shape) for name, t in parts.items()}
+
+
+def _check_shapes(path: Path, parameters: Mapping[str, Tensor], tensors: Mapping[str, Tensor]) -> None:
+    """Each weight must be there in its shape, and no other."""
+    wanted = {name: tuple(p.shape) for name, p in parameters.items()}
+    given = {name: tuple(t.shape) for name, t in tensors.items()}
     wrong = sorted(name for name in wanted.keys() | given.keys() if wanted.get(name) != given.get(name))
     if wrong:
         raise UserError(
@@ -147,7 +224,3 @@ def _unpack(model: Transformer, path: Path) -> None:
             f"({given.get(wrong[0], 'missing')} instead of {wanted.get(wrong[0], 'none')}).",
             "Both files must come from the same model.",
         )
-    model.load_state_dict({name: tensor.float() for name, tensor in parts.items()}, strict=False, assign=True)
-    model.tie()
-    for parameter in model.parameters():
-        parameter.requires_grad_(True)

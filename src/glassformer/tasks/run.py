@@ -23,7 +23,7 @@ from glassformer.train.report import Report
 from glassformer.train.run_files import begun_otherwise
 from glassformer.train.settings import TrainSettings
 
-LR_TIMES_WIDTH, MOST_LR = 0.4, 5e-3
+LR_TIMES_WIDTH, MOST_LR, GENTLE = 0.4, 5e-3, 0.2
 FEW_STEPS = 200  # a model that made fewer has hardly begun
 OURS = {"data", "tokenizer.json", "source_tokenizer.json", "recipe.toml", "metrics.jsonl", ".lock"}
 
@@ -33,6 +33,13 @@ class Recipe(Settings):
     """All that a run depends on besides its data, saved as recipe.toml; each task adds its own settings."""
 
     train: TrainSettings = field(default_factory=TrainSettings)
+    # A trained model to start from: its shape and vocabulary are taken.
+    start: str | None = None
+
+    @property
+    def gentle(self) -> bool:
+        """Whether trained weights are changed, which small steps suit better."""
+        return self.start is not None
 
 
 @dataclass(frozen=True)
@@ -69,7 +76,7 @@ class Run:
 
     def train(self, job: Job, recipe: Recipe, identity: str, automatic_steps: int) -> Finished | None:
         """Train to the end and put the best weights into the model; None if the run was stopped and can be taken up."""
-        recipe = replace(recipe, train=_settled(recipe.train, job.model, automatic_steps))
+        recipe = replace(recipe, train=_settled(recipe, job.model, automatic_steps))
         trainer = Trainer(job, recipe.train, self.out, identity, self.report)
         if self.resume:
             going = trainer.resume()
@@ -117,12 +124,14 @@ class Run:
         write_text(self.out / "README.md", text)
 
 
-def _settled(train: TrainSettings, model: nn.Module, steps: int) -> TrainSettings:
+def _settled(recipe: Recipe, model: nn.Module, steps: int) -> TrainSettings:
     """What was left open, now that the data and the model are known."""
+    train = recipe.train
     if train.lr is None:
         settings: ModelSettings = model.settings  # type: ignore[assignment]
         stack = settings.encoder if isinstance(settings, EncoderOnlySettings) else settings.decoder
-        train = replace(train, lr=min(MOST_LR, LR_TIMES_WIDTH / stack.d_model))
+        lr = min(MOST_LR, LR_TIMES_WIDTH / stack.d_model)
+        train = replace(train, lr=lr * GENTLE if recipe.gentle else lr)
     return replace(train, steps=steps) if train.steps is None and train.minutes is None else train
 
 

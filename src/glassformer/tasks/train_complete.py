@@ -15,13 +15,15 @@ from glassformer.data.store import TokenStore, write_store
 from glassformer.data.tokenizer import Tokenizer, TokenizerKind, automatic_size, load_tokenizer, train_tokenizer
 from glassformer.errors import UserError, require
 from glassformer.model import DecoderOnly, build, choose_device, count_parameters
+from glassformer.model.lora import add_lora
 from glassformer.model.settings import DecoderOnlySettings, ModelSettings
 from glassformer.sizes import load_size_data, size_names
 from glassformer.tasks.built_in import find_model
 from glassformer.tasks.complete import CompleteJob, CompleteRecipe, TextData, TextTokens, automatic_complete_size
-from glassformer.tasks.model_dir import load_model, save_model
+from glassformer.tasks.model_dir import load_model, save_adapter, save_model
 from glassformer.tasks.plan import automatic_steps
 from glassformer.tasks.run import Run, check_folder, identity_of
+from glassformer.train.checkpoint import trained
 from glassformer.train.machine import keep_memory
 from glassformer.train.report import Report
 
@@ -71,7 +73,9 @@ def _train(files: TextFiles, found: DocumentReport, recipe: CompleteRecipe, devi
     train, valid = _prepare(files, found, recipe, run, identity)
     model = make_model(recipe, train.tokenizer.vocab_size).to(choose_device(device))
     kind = recipe.size if recipe.start is None else f"as {recipe.start}"
-    say(f"Model: {kind}, {count_parameters(model):,} parameters, {len(train.stream):,} tokens to learn from.")
+    n_trained = sum(p.numel() for p in trained(model).values())
+    only = f" ({n_trained:,} of them trained)" if recipe.lora is not None else ""
+    say(f"Model: {kind}, {count_parameters(model):,} parameters{only}, {len(train.stream):,} tokens to learn from.")
     job = CompleteJob(model, train, valid, recipe)
     steps = automatic_steps(len(train.stream), len(job.plan_epoch(0)))
     finished = run.train(job, recipe, identity, steps)
@@ -80,7 +84,10 @@ def _train(files: TextFiles, found: DocumentReport, recipe: CompleteRecipe, devi
     finished.about.update(context=recipe.context, bytes=found.n_bytes, documents=found.n_documents)
     what = f"A language model trained by Glassformer; size {recipe.size}, {recipe.tokenizer.kind} tokens."
     run.write_card(what, f'glassformer complete {out.name} "…"', finished)
-    save_model(out, "complete", model, train.tokenizer, about=finished.about)
+    if recipe.lora is not None and recipe.start is not None:
+        save_adapter(out, "complete", model, recipe.lora, recipe.start, finished.about)
+    else:
+        save_model(out, "complete", model, train.tokenizer, about=finished.about)
     run.end(finished, f'glassformer complete {out} "…"')
     return True
 
@@ -91,6 +98,8 @@ def make_model(recipe: CompleteRecipe, vocab_size: int) -> DecoderOnly:
     if recipe.start is not None:
         started = load_model(find_model(recipe.start)).model
         assert isinstance(started, DecoderOnly)
+        if recipe.lora is not None:
+            add_lora(started, recipe.lora)
         return started
     model = build(model_settings(recipe, vocab_size))
     assert isinstance(model, DecoderOnly)
@@ -138,6 +147,11 @@ def _check_recipe(recipe: CompleteRecipe, device: str) -> None:
         loaded.task == "complete",
         f"{recipe.start} is a model for {loaded.task}: a language model cannot start from it.",
         "Start from a model made by `glassformer train complete` or `glassformer import`.",
+    )
+    require(
+        recipe.lora is None or not loaded.is_adapted,
+        f"{recipe.start} is an adapter itself.",
+        "Put it into its model first: glassformer export … --to glassformer.",
     )
     given = recipe.size != "auto" or recipe.model or recipe.tokenizer != TextTokens()
     require(

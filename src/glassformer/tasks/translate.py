@@ -41,8 +41,6 @@ class TranslateRecipe(Recipe):
     # One dial for the front-ends and both stacks; None leaves the size's own. Less data, or more time, wants more.
     dropout: float | None = None
     tokenizer: TokenizerSettings = field(default_factory=TokenizerSettings)
-    # A trained model to start from: its shape and vocabulary are taken, and new words are added.
-    start: str | None = None
     # Pairs with more tokens than this on a side are left out of training.
     max_tokens: int = 250
 

@@ -5,19 +5,21 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor, nn
 
+from glassformer.train.checkpoint import trained
+
 
 class RunningMean:
     """mean = decay * mean + (1 - decay) * weights, after every step; young runs use a smaller decay."""
 
     def __init__(self, model: nn.Module, decay: float) -> None:
         self.decay = decay
-        self.tensors = {name: p.detach().clone() for name, p in model.named_parameters()}
+        self.tensors = {name: p.detach().clone() for name, p in trained(model).items()}
 
     @torch.no_grad()
     def update(self, model: nn.Module, step: int) -> None:
         decay = min(self.decay, step / (step + 10))
         mine = list(self.tensors.values())
-        torch._foreach_lerp_(mine, [p.detach() for p in model.parameters()], 1 - decay)
+        torch._foreach_lerp_(mine, [p.detach() for p in trained(model).values()], 1 - decay)
 
     @torch.no_grad()
     def load(self, tensors: Mapping[str, Tensor]) -> None:

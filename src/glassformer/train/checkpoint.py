@@ -74,10 +74,15 @@ def _checksum(tensors: Mapping[str, Tensor], text: str) -> str:
     return digest.hexdigest()
 
 
+def trained(model: nn.Module) -> dict[str, nn.Parameter]:
+    """The weights that training changes, by name; a shared weight has one name."""
+    return {name: p for name, p in model.named_parameters() if p.requires_grad}
+
+
 @torch.no_grad()
 def load_parameters(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
-    """Copy by name; a shared weight has one name."""
-    for name, parameter in model.named_parameters():
+    """Copy what is trained, by name."""
+    for name, parameter in trained(model).items():
         parameter.copy_(tensors[name])
 
 

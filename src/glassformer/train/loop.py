@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from glassformer.errors import UserError
 from glassformer.train.average import RunningMean
-from glassformer.train.checkpoint import load_parameters, write_checkpoint
+from glassformer.train.checkpoint import load_parameters, trained, write_checkpoint
 from glassformer.train.machine import autocast
 from glassformer.train.optim import build_optimizer
 from glassformer.train.plan import measure_step, plan_steps
@@ -160,7 +160,7 @@ class Trainer:
         self.job.model.eval()
         if tensors is None:
             return self.job.validate()
-        own = {name: p.detach().clone() for name, p in self.job.model.named_parameters()}
+        own = {name: p.detach().clone() for name, p in trained(self.job.model).items()}
         load_parameters(self.job.model, tensors)
         try:
             return self.job.validate()

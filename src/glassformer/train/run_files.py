@@ -22,6 +22,7 @@ from glassformer.train.checkpoint import (
     optimizer_tensors,
     read_checkpoint,
     read_state,
+    trained,
     write_checkpoint,
 )
 
@@ -54,7 +55,7 @@ class Moving:
     @property
     def weights(self) -> dict[str, Tensor]:
         """What is validated and kept: the running mean if there is one."""
-        return self.mean.tensors if self.mean is not None else dict(self.model.named_parameters())
+        return self.mean.tensors if self.mean is not None else dict(trained(self.model))
 
 
 class RunFiles:
@@ -70,7 +71,7 @@ class RunFiles:
         return self.folder / f"run-{step:08d}.safetensors"
 
     def save(self, moving: Moving, progress: Progress) -> None:
-        tensors: dict[str, Tensor] = {f"model.{name}": t for name, t in moving.model.named_parameters()}
+        tensors: dict[str, Tensor] = {f"model.{name}": t for name, t in trained(moving.model).items()}
         tensors |= {f"optimizer.{name}": t for name, t in optimizer_tensors(moving.optimizer).items()}
         tensors |= {f"mean.{name}": t for name, t in (moving.mean.tensors if moving.mean else {}).items()}
         tensors["random"] = torch.get_rng_state()
@@ -130,7 +131,7 @@ class RunFiles:
         return True
 
     def _refuse_other(self, checkpoint: Checkpoint, moving: Moving) -> None:
-        shapes = {name: p.shape for name, p in moving.model.named_parameters()}
+        shapes = {name: p.shape for name, p in trained(moving.model).items()}
         same = checkpoint.state["identity"] == self.identity and shapes == _shapes(checkpoint.part("model."))
         if not same or (moving.mean is not None and shapes != _shapes(checkpoint.part("mean."))):
             raise begun_otherwise(self.out)
