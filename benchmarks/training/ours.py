@@ -55,6 +55,7 @@ def train(job: Job) -> None:
         betas=BETAS,
         clip=CLIP,
         label_smoothing=SMOOTHING,
+        dropout_epochs=0,  # the full rate from the start, as all others have it
         precision="fp32",
     )
     with tempfile.TemporaryDirectory() as scratch:

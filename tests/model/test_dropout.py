@@ -4,7 +4,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from glassformer.model.dropout import Dropout
+from glassformer.model.attention import ScaledDotProduct
+from glassformer.model.dropout import Dropout, set_strength
 
 SIZE = 400_003  # no multiple of eight
 RATES = [0.05, 0.1, 0.3, 0.5, 0.9]
@@ -102,3 +103,16 @@ def test_not_contiguous_input() -> None:
     y = Dropout(0.5)(x)
     kept = y != 0
     torch.testing.assert_close(y[kept], x[kept] * 2)
+
+
+def test_strength_scales_the_rate_of_all_parts() -> None:
+    model = torch.nn.Sequential(Dropout(0.5), torch.nn.Linear(2, 2), Dropout(0.25), ScaledDotProduct(0.5))
+    set_strength(model, 0.5)
+    x = torch.ones(40_000)
+    for part, p in ((model[0], 0.25), (model[2], 0.125)):
+        dropped = part(x)
+        assert float((dropped == 0).float().mean()) == pytest.approx(p, abs=0.02)
+        assert float(dropped.mean()) == pytest.approx(1.0, abs=0.02)
+    assert model[3].strength == 0.5
+    set_strength(model, 0.0)
+    assert torch.equal(model[0](x), x)

@@ -16,7 +16,7 @@ from glassformer.train.finish import choose_weights, draw_losses
 from glassformer.train.loop import Trainer, Validation
 from glassformer.train.report import Report, read_metrics
 from glassformer.train.run_files import Progress
-from tests.train.toy import same, toy_job, toy_trainer, weights
+from tests.train.toy import N_BATCHES, same, toy_job, toy_trainer, weights
 
 
 class FakeClock:
@@ -298,3 +298,16 @@ def test_long_and_wild_samples_are_one_line(tmp_path: Path, capsys: pytest.Captu
     assert shown.startswith("    a [2J b üü")
     assert shown.endswith("…")
     assert read_metrics(tmp_path / "metrics.jsonl")[-1]["samples"] == [sample]
+
+
+def test_dropout_grows_with_the_epochs(tmp_path: Path) -> None:
+    trainer = toy_trainer(tmp_path, dropout_epochs=3, steps=4 * N_BATCHES)
+    dropout: Any = toy_job(trainer).model.dropout
+    seen: dict[int, set[float]] = {}
+
+    def look(_: int) -> None:
+        seen.setdefault(trainer.progress.epoch, set()).add(round(dropout.strength, 6))
+
+    toy_job(trainer).after_loss = look
+    trainer.run()
+    assert seen == {0: {0.333333}, 1: {0.666667}, 2: {1.0}, 3: {1.0}}

@@ -35,12 +35,13 @@ class ScaledDotProduct(nn.Module):
     def __init__(self, dropout: float = 0.0) -> None:
         super().__init__()
         self.dropout = dropout
+        self.strength = 1.0  # as in Dropout
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None, causal: bool = False) -> Tensor:
         """`causal` is the look-ahead mask without a tensor, for n = m; it keeps the fastest kernels."""
         if q.shape[1] != k.shape[1]:  # grouped heads: each key/value head serves several query heads
             k, v = (t.repeat_interleave(q.shape[1] // t.shape[1], dim=1) for t in (k, v))
-        p = self.dropout if self.training else 0.0
+        p = self.dropout * self.strength if self.training else 0.0
         return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, dropout_p=p, is_causal=causal)  # (b, h, n, d_v)
 
 

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from glassformer.errors import UserError
+from glassformer.model.dropout import set_strength
 from glassformer.train.average import RunningMean
 from glassformer.train.checkpoint import load_parameters, trained, write_checkpoint
 from glassformer.train.machine import autocast
@@ -68,6 +69,7 @@ class Trainer:
         assert settings.steps is not None or settings.minutes is not None
         self.progress = Progress(n_steps=settings.steps or 1)
         self.batches: list[Any] = []
+        self.strength = 0.0  # of dropout; none is set yet
         self.stop_requested = False
         self.began = time.monotonic()
         torch.manual_seed(settings.seed)
@@ -104,6 +106,7 @@ class Trainer:
         p, s, model = self.progress, self.settings, self.job.model
         batches = [self.job.load(self._next_planned()) for _ in range(s.accumulate)]
         n_tokens = sum(self.job.n_tokens(batch) for batch in batches)
+        self._grow_dropout()
         device = next(model.parameters()).device
         model.train()
         total = 0.0
@@ -124,6 +127,13 @@ class Trainer:
         p.n_tokens += n_tokens
         p.seconds = time.monotonic() - self.began
         return total, n_tokens
+
+    def _grow_dropout(self) -> None:
+        p, over = self.progress, self.settings.dropout_epochs
+        strength = min(1.0, (p.epoch + 1) / over) if over else 1.0
+        if strength != self.strength:
+            set_strength(self.job.model, strength)
+            self.strength = strength
 
     def _learning_rate(self) -> float:
         return learning_rate(self.settings, self.progress.step, self.progress.n_steps)

@@ -30,6 +30,8 @@ class TrainSettings(Settings):
     # Gradients longer than this are shortened to it; 0 leaves them.
     clip: float = 1.0
     label_smoothing: float = 0.1
+    # Dropout grows to its full rate over so many epochs: what is new cannot be known by heart. 0: full at once.
+    dropout_epochs: int = 20
     # Validate and save so many times over the whole run.
     validations: int = 15
     # Stop when so many validations in a row brought nothing better; 0 never stops early.
@@ -48,7 +50,7 @@ class TrainSettings(Settings):
         self._at_least(1, "batch_tokens", "accumulate", "validations", "average")
         if self.steps is not None:
             self._at_least(1, "steps")
-        self._at_least(0, "clip", "patience", "weight_decay", "n_translated")
+        self._at_least(0, "clip", "patience", "weight_decay", "n_translated", "dropout_epochs")
         self._share("label_smoothing", "ema")
         require(
             self.lr is None or self.lr > 0,
