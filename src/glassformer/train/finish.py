@@ -10,18 +10,21 @@ from glassformer.train.report import read_metrics
 
 
 def choose_weights(trainer: Trainer) -> tuple[Validation, str]:
-    """Put the best saved weights into the model: one alone, or the mean of several if that validates better."""
+    """Put the best saved weights into the model: the mean of several, or one alone if the mean is worse than they are.
+
+    The mean need not beat the best: that one is the luckiest of many noisy scores, and loses it on other data.
+    """
     saved, s = trainer.progress.saved, trainer.settings
     if not saved:  # they were damaged; what the run ended with is left
         load_parameters(trainer.job.model, trainer.moving.weights)
         return trainer.validated(None), f"of step {trainer.progress.step}"
     by_score = sorted(saved, key=lambda item: -item[1])
-    best_step, best_score = by_score[0]
+    best_step = by_score[0][0]
     members = sorted(by_score[: s.average] if s.average_of == "best" else saved[-s.average :])
     if len(members) > 1:
         mean = mean_of([read_checkpoint(trainer.files.weights_file(step)).tensors for step, _ in members])
         found = trainer.validated(mean)
-        if found.score >= best_score:
+        if found.score >= sum(score for _, score in members) / len(members):
             load_parameters(trainer.job.model, mean)
             return found, f"the mean of steps {', '.join(str(step) for step, _ in members)}"
     load_parameters(trainer.job.model, read_checkpoint(trainer.files.weights_file(best_step)).tensors)
