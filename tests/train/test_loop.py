@@ -178,11 +178,20 @@ def test_weights_kept_and_averaged(
 
 @pytest.mark.parametrize("average_of", ["best", "last"])
 def test_mean_that_is_worse_is_not_taken(tmp_path: Path, average_of: str) -> None:
-    trainer = toy_trainer(tmp_path, [*SCORES, 8.9, 9.0], validations=6, average=3, average_of=average_of)
+    trainer = toy_trainer(tmp_path, [*SCORES, 6.0, 9.0], validations=6, average=3, average_of=average_of)
     trainer.run()
     found, how = choose_weights(trainer)
     assert (found.score, how) == (9.0, "of step 8")
     assert same(weights(trainer), read_checkpoint(trainer.files.weights_file(8)).tensors)
+
+
+@pytest.mark.parametrize("average_of", ["best", "last"])
+def test_mean_need_not_beat_the_luckiest(tmp_path: Path, average_of: str) -> None:
+    trainer = toy_trainer(tmp_path, [*SCORES, 7.1], validations=6, average=3, average_of=average_of)
+    trainer.run()
+    found, how = choose_weights(trainer)
+    assert found.score == 7.1
+    assert how.startswith("the mean of steps")
 
 
 @pytest.mark.parametrize("ema", [0.0, 0.9])

@@ -10,9 +10,10 @@ from glassformer.train.report import read_metrics
 
 
 def choose_weights(trainer: Trainer) -> tuple[Validation, str]:
-    """Put the best saved weights into the model: the mean of several, or one alone if the mean is worse than they are.
+    """Put the best saved weights into the model: the mean of several, or one alone.
 
-    The mean need not beat the best: that one is the luckiest of many noisy scores, and loses it on other data.
+    The mean must be as good as the best ones usually are. It need not beat the very best, which is the luckiest of many
+    noisy scores and loses its luck on other data.
     """
     saved, s = trainer.progress.saved, trainer.settings
     if not saved:  # they were damaged; what the run ended with is left
@@ -24,7 +25,8 @@ def choose_weights(trainer: Trainer) -> tuple[Validation, str]:
     if len(members) > 1:
         mean = mean_of([read_checkpoint(trainer.files.weights_file(step)).tensors for step, _ in members])
         found = trainer.validated(mean)
-        if found.score >= sum(score for _, score in members) / len(members):
+        usual = [score for _, score in by_score[: s.average]]
+        if found.score >= sum(usual) / len(usual):
             load_parameters(trainer.job.model, mean)
             return found, f"the mean of steps {', '.join(str(step) for step, _ in members)}"
     load_parameters(trainer.job.model, read_checkpoint(trainer.files.weights_file(best_step)).tensors)
