@@ -26,7 +26,7 @@ __all__ = ["CTranslate2Backend", "cannot_run", "to_spec", "write_ctranslate2"]
 Precision = Literal["float32", "int8"]
 
 # Source tokens a batch, padding included: enough to keep a core busy, few enough to stay in its cache.
-BATCH_TOKENS = 512
+BATCH_TOKENS = 192
 
 # A source that is nothing but its end would be taken for empty, and not be asked at all, if the end had its own name.
 SOURCE_END = "end"

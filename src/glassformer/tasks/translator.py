@@ -63,7 +63,7 @@ class Translator:
         for text in texts:
             require(isinstance(text, str), f"translate got {text!r}, which is no text.", "Give a list of strings.")
         start = tuple(self.loaded.tokenizer.encode(prefix)) if prefix else ()
-        pieces = [split_long(text.strip(), LONGEST, self._n_tokens) for text in texts]
+        pieces = [self._split(text.strip()) for text in texts]
         flat = [piece.text for parts in pieces for piece in parts if piece.text]
         contained = tuple(tuple(ids) for ids in self.loaded.tokenizer.encode_batch(list(phrases)))
         requests = [Request(ids, start, contained) for ids in self.loaded.source_tokenizer.encode_batch(flat)]
@@ -77,6 +77,11 @@ class Translator:
     def engine_name(self, options: DecodeOptions, with_phrases: bool = False) -> str:
         """The engine that these options would run on."""
         return self.choose(options, with_phrases).name
+
+    def _split(self, text: str) -> list[Piece]:
+        if len(text.encode("utf-8", errors="replace")) < LONGEST:  # no token is shorter than a byte
+            return [Piece(text, "")]
+        return split_long(text, LONGEST, self._n_tokens)
 
     def _n_tokens(self, text: str) -> int:
         return len(self.loaded.source_tokenizer.encode(text))
