@@ -178,20 +178,25 @@ def test_weights_kept_and_averaged(
 
 @pytest.mark.parametrize("average_of", ["best", "last"])
 def test_mean_that_is_worse_is_not_taken(tmp_path: Path, average_of: str) -> None:
-    trainer = toy_trainer(tmp_path, [*SCORES, 6.0, 9.0], validations=6, average=3, average_of=average_of)
+    trainer = toy_trainer(tmp_path, [*SCORES, 8.9, 9.0], validations=6, average=3, average_of=average_of)
     trainer.run()
     found, how = choose_weights(trainer)
     assert (found.score, how) == (9.0, "of step 8")
     assert same(weights(trainer), read_checkpoint(trainer.files.weights_file(8)).tensors)
 
 
-@pytest.mark.parametrize("average_of", ["best", "last"])
-def test_mean_need_not_beat_the_luckiest(tmp_path: Path, average_of: str) -> None:
-    trainer = toy_trainer(tmp_path, [*SCORES, 7.1], validations=6, average=3, average_of=average_of)
+@pytest.mark.parametrize(("mean_loss", "taken"), [(0.9, True), (1.1, False)])
+def test_mean_close_to_the_luckiest_wins_by_its_loss(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mean_loss: float, taken: bool
+) -> None:
+    trainer = toy_trainer(tmp_path, SCORES, validations=6, average=3)
     trainer.run()
-    found, how = choose_weights(trainer)
-    assert found.score == 7.1
-    assert how.startswith("the mean of steps")
+    answers = [Validation(8.95, {"valid_loss": mean_loss}), *[Validation(9.0, {"valid_loss": 1.0})] * 2]
+    monkeypatch.setattr(trainer, "validated", lambda _: answers.pop(0))
+    _, how = choose_weights(trainer)
+    assert how == ("the mean of steps 4, 8, 16" if taken else "of step 8")
+    members = [read_checkpoint(trainer.files.weights_file(step)).tensors for step in ([4, 8, 16] if taken else [8])]
+    assert same(weights(trainer), mean_of(members))
 
 
 @pytest.mark.parametrize("ema", [0.0, 0.9])

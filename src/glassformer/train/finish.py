@@ -1,5 +1,6 @@
 """The end of a run: the best of what was saved, alone or as a mean, and a picture of how it came about."""
 
+import math
 from pathlib import Path
 
 from glassformer.data.files import writing
@@ -8,29 +9,35 @@ from glassformer.train.checkpoint import load_parameters, read_checkpoint
 from glassformer.train.loop import Trainer, Validation
 from glassformer.train.report import read_metrics
 
+CLOSE = 0.01  # of the score
+
 
 def choose_weights(trainer: Trainer) -> tuple[Validation, str]:
-    """Put the best saved weights into the model: the mean of several, or one alone.
+    """Put the best saved weights into the model: one alone, or the mean of several if that validates better.
 
-    The mean must be as good as the best ones usually are. It need not beat the very best, which is the luckiest of many
-    noisy scores and loses its luck on other data.
+    The best score is the luckiest of many noisy ones. A mean that comes close to it and has the lower loss is better.
     """
     saved, s = trainer.progress.saved, trainer.settings
     if not saved:  # they were damaged; what the run ended with is left
         load_parameters(trainer.job.model, trainer.moving.weights)
         return trainer.validated(None), f"of step {trainer.progress.step}"
     by_score = sorted(saved, key=lambda item: -item[1])
-    best_step = by_score[0][0]
+    best_step, best_score = by_score[0]
+    best = read_checkpoint(trainer.files.weights_file(best_step)).tensors
     members = sorted(by_score[: s.average] if s.average_of == "best" else saved[-s.average :])
     if len(members) > 1:
         mean = mean_of([read_checkpoint(trainer.files.weights_file(step)).tensors for step, _ in members])
         found = trainer.validated(mean)
-        usual = [score for _, score in by_score[: s.average]]
-        if found.score >= sum(usual) / len(usual):
+        close = found.score >= best_score - CLOSE * abs(best_score)
+        if found.score >= best_score or (close and _loss(found) < _loss(trainer.validated(best))):
             load_parameters(trainer.job.model, mean)
             return found, f"the mean of steps {', '.join(str(step) for step, _ in members)}"
-    load_parameters(trainer.job.model, read_checkpoint(trainer.files.weights_file(best_step)).tensors)
+    load_parameters(trainer.job.model, best)
     return trainer.validated(None), f"of step {best_step}"
+
+
+def _loss(found: Validation) -> float:
+    return found.metrics.get("valid_loss", math.inf)
 
 
 def draw_losses(metrics: Path, picture: Path) -> None:

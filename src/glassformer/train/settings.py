@@ -36,7 +36,7 @@ class TrainSettings(Settings):
     validations: int = 15
     # Stop when so many validations in a row brought nothing better; 0 never stops early.
     patience: int = 0
-    # The model is the mean of so many saved ones, unless that validates worse than they do.
+    # The model is the mean of so many saved ones, if that validates better than the best alone.
     average: int = 5
     average_of: Literal["last", "best"] = "best"
     # A running mean of the weights with this decay; 0 has none.
