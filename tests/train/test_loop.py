@@ -191,7 +191,7 @@ def test_mean_close_to_the_luckiest_wins_by_its_loss(
 ) -> None:
     trainer = toy_trainer(tmp_path, SCORES, validations=6, average=3)
     trainer.run()
-    answers = [Validation(8.95, {"valid_loss": mean_loss}), *[Validation(9.0, {"valid_loss": 1.0})] * 2]
+    answers = [Validation(8.99, {"valid_loss": mean_loss}), *[Validation(9.0, {"valid_loss": 1.0})] * 2]
     monkeypatch.setattr(trainer, "validated", lambda _: answers.pop(0))
     _, how = choose_weights(trainer)
     assert how == ("the mean of steps 4, 8, 16" if taken else "of step 8")

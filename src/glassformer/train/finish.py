@@ -9,7 +9,7 @@ from glassformer.train.checkpoint import load_parameters, read_checkpoint
 from glassformer.train.loop import Trainer, Validation
 from glassformer.train.report import read_metrics
 
-CLOSE = 0.01  # of the score
+CLOSE = 0.002  # of the score; more would let a near miss pass where all is nearly right
 
 
 def choose_weights(trainer: Trainer) -> tuple[Validation, str]:
