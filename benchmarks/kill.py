@@ -57,7 +57,7 @@ def main() -> None:
             print(f"{i + 1:>3}  {run}", file=sys.stderr)
     good = sum(run["same_weights"] for run in runs)
     in_saving = sum(run["in_saving"] for run in runs)
-    rows = [["killed", "while a file was half-written", "too late to kill", "same weights as the unbroken run"]]
+    rows = [["runs", "while a file was half-written", "too late to kill", "same weights as the unbroken run"]]
     rows.append([len(runs), in_saving, sum(run["ended_first"] for run in runs), f"{good} of {len(runs)}"])
     print(table(rows))
     if not given.no_result:

@@ -1,5 +1,6 @@
 """Markov rungs: the next word from the last ones, by the exact counted row or with shorter contexts to fall back on."""
 
+from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Self
@@ -48,9 +49,9 @@ class _ContextRung(Rung):
         stream = Stream.of(sequences, self._codes)
         return log(np.where(stream.targets == UNKNOWN, 0.0, self._probabilities(stream)))
 
+    @abstractmethod
     def _probabilities(self, stream: Stream) -> Scores:
         """p of each target, given what stands before it; the numbers of `predict` for all places at once."""
-        raise NotImplementedError
 
     def _rows(self, prefix: Words) -> list[int]:
         self.check_fitted()
