@@ -1,0 +1,1 @@
+"""What the recorded numbers say; one question a file."""
