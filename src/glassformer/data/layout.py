@@ -60,8 +60,8 @@ def guess_layout(path: Path, source: str | None, target: str | None) -> Layout:
     kind = kind_by_name(path) or ("jsonl" if next(filter(str.strip, lines)).lstrip()[0] == "{" else "tsv")
     if kind == "jsonl":
         return _json_layout(path, lines, source, target)
-    delimiter = "\t" if kind == "tsv" else _delimiter(lines)
-    rows = [row for row in _rows(kind, lines, delimiter) if any(cell.strip() for cell in row)]
+    delimiter = "\t" if kind == "tsv" else find_delimiter(lines)
+    rows = [row for row in split_rows(kind, lines, delimiter) if any(cell.strip() for cell in row)]
     # The most common number of columns; of equals the greater.
     n_columns = max(Counter(map(len, rows)).items(), key=lambda item: (item[1], item[0]))[0]
     require(
@@ -106,7 +106,7 @@ def _table_layout(
             fit = all(0 <= column < n_columns for column in columns)
             require(fit, f"{path} has {n_columns} columns, but {source} and {target} were asked for.", "Count from 1.")
         else:
-            _check_names(path, "column", [source, target], first)
+            check_names(path, "column", [source, target], first)
             header, columns = True, (first.index(source), first.index(target))
     elif (found := guess_names(first)) is not None:
         header, columns = True, found
@@ -119,7 +119,7 @@ def _table_layout(
 
 
 def _json_layout(path: Path, lines: list[str], source: str | None, target: str | None) -> Layout:
-    records = [record for record in map(_json_object, lines) if record]
+    records = [record for record in map(json_object, lines) if record]
     require(
         bool(records),
         f"{path} holds no JSON object in its first {len(lines):,} lines.",
@@ -129,7 +129,7 @@ def _json_layout(path: Path, lines: list[str], source: str | None, target: str |
     if source is not None and target is not None:
         # In a nested object a language may be asked for by its last name.
         full = {name.rpartition(".")[2]: name for name in texts} | {name: name for name in texts}
-        _check_names(path, "field", [source, target], list(full))
+        check_names(path, "field", [source, target], list(full))
         return Layout("jsonl", fields=(full[source], full[target]))
     names = [name.removeprefix("translation.") for name in texts]
     found = guess_names(names) or ((0, 1) if len(texts) == 2 else None)
@@ -142,7 +142,10 @@ def _json_layout(path: Path, lines: list[str], source: str | None, target: str |
     return Layout("jsonl", fields=fields, notes=(f"{fields[0]} is the source, {fields[1]} the target.",))
 
 
-def _check_names(path: Path, what: str, asked: list[str], known: list[str]) -> None:
+def check_names(
+    path: Path, what: str, asked: list[str], known: list[str], options: str = "two of these with --source and --target"
+) -> None:
+    """Refuse names that the file does not have."""
     missing = [name for name in asked if name not in known]
     if not missing:
         return
@@ -150,11 +153,11 @@ def _check_names(path: Path, what: str, asked: list[str], known: list[str]) -> N
     shown = ", ".join(known[:12])
     raise UserError(
         f"{path} has no {what} {' and no '.join(map(repr, missing))}; it has {shown[:300]}.",
-        f"Did you mean {near[0]}?" if near else "Choose two of these with --source and --target.",
+        f"Did you mean {near[0]}?" if near else f"Choose {options}.",
     )
 
 
-def _json_object(line: str) -> dict[str, Any] | None:
+def json_object(line: str) -> dict[str, Any] | None:
     try:
         value = json.loads(line)
     except (ValueError, RecursionError):
@@ -170,17 +173,17 @@ def _text_fields(record: dict[str, Any], prefix: str = "") -> Iterable[str]:
             yield from _text_fields(value, f"{name}.")
 
 
-def _delimiter(lines: list[str]) -> str:
+def find_delimiter(lines: list[str]) -> str:
     """Of comma, semicolon and tab the one that gives most rows the same columns; the comma, if in doubt."""
 
     def agreement(delimiter: str) -> int:
-        widths = Counter(len(row) for row in _rows("csv", lines, delimiter))
+        widths = Counter(len(row) for row in split_rows("csv", lines, delimiter))
         return max((n for width, n in widths.items() if width > 1), default=0)
 
     return max(",;\t", key=agreement)
 
 
-def _rows(kind: Kind, lines: list[str], delimiter: str) -> list[list[str]]:
+def split_rows(kind: Kind, lines: list[str], delimiter: str) -> list[list[str]]:
     if kind == "tsv":
         return [line.split("\t") for line in lines]
     rows: list[list[str]] = []

@@ -4,23 +4,32 @@ A line that cannot be used comes as a BadLine with its number; nothing is droppe
 memory. Deliberately not here: what pairs look like as a whole (`check`), and ids (`tokenizer`, `store`).
 """
 
-import csv
 import itertools
-import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from glassformer.data.layout import Layout, guess_layout, kind_by_name, read_field
-from glassformer.data.lines import LONGEST, check_text, count_lines, fingerprint, read_lines
+from glassformer.data.lines import check_text, count_lines, fingerprint, read_lines
+from glassformer.data.rows import (
+    EMPTY,
+    ENDLESS,
+    HALF,
+    BadLine,
+    Row,
+    Table,
+    decoded,
+    json_records,
+    table_rows,
+    whole,
+)
 from glassformer.errors import UserError, require
 
 __all__ = ["BadLine", "Pair", "PairFiles", "fingerprint", "open_pairs", "read_pairs"]
 
 MAX_CHARACTERS = 10_000  # of one side: a document, not a sentence; attention over it would fill the memory
 TOO_LONG = f"is longer than {MAX_CHARACTERS:,} characters"
-NOT_UTF_8 = "is not UTF-8"
-EMPTY = "is empty"
 
 
 @dataclass(frozen=True)
@@ -30,14 +39,6 @@ class Pair:
     line: int
     source: str
     target: str
-
-
-@dataclass(frozen=True)
-class BadLine:
-    """A line that cannot be used; the reason goes on from "line 7 ...": "has 1 column, not 2"."""
-
-    line: int
-    reason: str
 
 
 @dataclass(frozen=True)
@@ -53,9 +54,6 @@ class PairFiles:
     def notes(self) -> tuple[str, ...]:
         """What a person should know about how the file is read, in sentences."""
         return self.layout.notes
-
-
-Row = tuple[str, str] | str  # both sides, or why there are none
 
 
 def open_pairs(paths: Iterable[str | Path], source: str | None = None, target: str | None = None) -> PairFiles:
@@ -85,14 +83,16 @@ def read_pairs(files: PairFiles) -> Iterator[Pair | BadLine]:
     match layout.kind:
         case "aligned":
             rows = _aligned_rows(*files.paths)
-        case "tsv":
-            rows = _tsv_rows(files.paths[0], layout)
-        case "csv":
-            rows = _csv_rows(files.paths[0], layout)
+        case "tsv" | "csv":
+            table = Table(layout.delimiter, layout.header, layout.n_columns, layout.columns)
+            rows = table_rows(files.paths[0], table, quoted=layout.kind == "csv")
         case "jsonl":
             rows = _json_rows(files.paths[0], layout)
     for line, row in rows:
-        yield BadLine(line, row) if isinstance(row, str) else _judge(line, *row)
+        if isinstance(row, str):
+            yield BadLine(line, TOO_LONG if row == ENDLESS else row)
+        else:
+            yield _judge(line, *row)
 
 
 def _judge(line: int, source: str, target: str) -> Pair | BadLine:
@@ -126,89 +126,17 @@ def _aligned_rows(first: Path, second: Path) -> Iterator[tuple[int, Row]]:
     for number, (source, target) in enumerate(pairs, start=1):
         if source is None or target is None:
             raise UserError(f"{first} and {second} no longer have the same number of lines.", "Start again.")
-        yield number, _decoded(source, target)
-
-
-def _tsv_rows(path: Path, layout: Layout) -> Iterator[tuple[int, Row]]:
-    source, target = layout.columns
-    header = layout.header
-    for number, raw in enumerate(read_lines(path), start=1):
-        cells = raw.split(b"\t")
-        if header and raw.strip():
-            header = False
-        elif len(raw) > LONGEST:
-            yield number, TOO_LONG
-        elif len(cells) != layout.n_columns:
-            yield number, _wrong_columns(len(cells) if raw.strip() else 0, layout)
-        else:
-            yield number, _decoded(cells[source], cells[target])
-
-
-def _csv_rows(path: Path, layout: Layout) -> Iterator[tuple[int, Row]]:
-    # Bytes that are not UTF-8 become lone surrogates, which _whole finds again in the field where they stand.
-    texts = (line.decode("utf-8", errors="surrogateescape") + "\n" for line in read_lines(path))
-    reader = csv.reader(texts, delimiter=layout.delimiter)
-    source, target = layout.columns
-    header = layout.header
-    while True:
-        number = reader.line_num + 1
-        try:
-            cells = next(reader)
-        except StopIteration:
-            return
-        except csv.Error as error:
-            long = "field larger" in str(error)
-            yield number, "has a field that is far too long, or a quote that never closes" if long else "is not CSV"
-            continue
-        if header and any(map(str.strip, cells)):
-            header = False
-        elif len(cells) != layout.n_columns:
-            yield number, _wrong_columns(len(cells) if any(map(str.strip, cells)) else 0, layout)
-        else:
-            yield number, _whole(cells[source], cells[target], NOT_UTF_8)
+        yield number, decoded([source, target])
 
 
 def _json_rows(path: Path, layout: Layout) -> Iterator[tuple[int, Row]]:
-    for number, raw in enumerate(read_lines(path), start=1):
-        yield number, _json_row(raw, layout)
+    for number, record in json_records(path):
+        yield number, record if isinstance(record, str) else _json_row(record, layout)
 
 
-def _json_row(raw: bytes, layout: Layout) -> Row:
-    if len(raw) > LONGEST:
-        return TOO_LONG
-    if not raw.strip():
-        return EMPTY
-    try:
-        record = json.loads(raw.decode("utf-8"))
-    except UnicodeDecodeError:
-        return NOT_UTF_8
-    except (ValueError, RecursionError):
-        return "is not JSON"
-    if not isinstance(record, dict):
-        return "is not a JSON object"
-    source, target = (read_field(record, name) for name in layout.fields)
-    for name, value in zip(layout.fields, (source, target), strict=True):
+def _json_row(record: dict[str, Any], layout: Layout) -> Row:
+    sides = tuple(read_field(record, name) for name in layout.fields)
+    for name, value in zip(layout.fields, sides, strict=True):
         if not isinstance(value, str):
             return f"has no text in the field {name}"
-    return _whole(source, target, "has half of a character (a lone surrogate)")
-
-
-def _decoded(source: bytes, target: bytes) -> Row:
-    if max(len(source), len(target)) > LONGEST:
-        return TOO_LONG
-    try:
-        return source.decode("utf-8"), target.decode("utf-8")
-    except UnicodeDecodeError:
-        return NOT_UTF_8
-
-
-def _whole(source: str, target: str, reason: str) -> Row:
-    try:
-        (source + target).encode("utf-8")
-    except UnicodeEncodeError:
-        return reason
-    return source, target
-
-
-def _wrong_columns(n: int, layout: Layout) -> str:
-    return f"has {n} column{'s' * (n != 1)}, not {layout.n_columns}" if n else EMPTY
+    return whole(sides, HALF)

@@ -119,7 +119,7 @@ class Trainer:
         p.step += 1
         _check_finite(total, norm, p.step, s.peak)
         for group in self.moving.optimizer.param_groups:
-            group["lr"] = self._learning_rate()
+            group["lr"] = self._learning_rate() * group["speed"]
         self.moving.optimizer.step()
         self.moving.optimizer.zero_grad(set_to_none=True)
         if self.moving.mean is not None:

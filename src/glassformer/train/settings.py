@@ -78,3 +78,22 @@ class TrainSettings(Settings):
         """The learning rate, once it is settled for a model."""
         assert self.lr is not None
         return self.lr
+
+
+@dataclass(frozen=True, kw_only=True)
+class FineTuning(TrainSettings):
+    """Training in which not all parts learn at the same speed."""
+
+    # The learning rate of each layer is this share of that of the layer above: what is low is general and may stay.
+    layer_decay: float = 1.0
+    # The head's learning rate is that of the top layer times this: it is new, the others are not.
+    head_speed: float = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(
+            0 < self.layer_decay <= 1,
+            f"train.layer_decay is {self.layer_decay}, but it is a share.",
+            "Give more than 0 and at most 1; 0.8 is usual.",
+        )
+        require(self.head_speed > 0, f"train.head_speed is {self.head_speed}.", "It must be above 0.")

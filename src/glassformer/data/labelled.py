@@ -1,0 +1,171 @@
+"""Labelled texts, or pairs of texts, from TSV, CSV and JSON lines; a part to validate on that training cannot know.
+
+A line that cannot be used comes as a BadLine with its number. Deliberately not here: what the labels mean (`labels`).
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from glassformer.data.labelled_layout import Columns, LabelledLayout, guess_labelled
+from glassformer.data.labels import Raw
+from glassformer.data.layout import read_field
+from glassformer.data.lines import check_text, text_hash
+from glassformer.data.rows import HALF, BadLine, Table, json_records, table_rows, whole
+from glassformer.data.split import default_number
+from glassformer.errors import require
+
+
+@dataclass(frozen=True)
+class Example:
+    """One text, or two, and their label, as it stands on a line of a file."""
+
+    path: Path
+    line: int
+    texts: tuple[str, ...]
+    label: Raw
+
+    @property
+    def place(self) -> str:
+        return f"{self.path} line {self.line}"
+
+
+@dataclass(frozen=True)
+class LabelledFiles:
+    """Files of one layout each; made by `open_labelled`."""
+
+    paths: tuple[Path, ...]
+    layouts: tuple[LabelledLayout, ...]
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(note for layout in self.layouts for note in layout.notes))
+
+
+@dataclass(frozen=True)
+class LabelledTexts:
+    """All examples of some files, and the lines that are none."""
+
+    files: LabelledFiles
+    examples: list[Example]
+    bad: list[tuple[Path, BadLine]]
+
+    @property
+    def n_texts(self) -> int:
+        return len(self.examples[0].texts)
+
+    def __str__(self) -> str:
+        what = "pairs of texts" if self.n_texts == 2 else "texts"
+        said = f"{len(self.examples):,} labelled {what}."
+        if self.bad:
+            path, first = self.bad[0]
+            said += f" Skipped {len(self.bad):,}: the first is {path} line {first.line}, which {first.reason}."
+        return said
+
+
+def open_labelled(paths: Iterable[str | Path], columns: Columns | None = None) -> LabelledFiles:
+    """Look at the files and say how to read them."""
+    files = tuple(Path(path) for path in paths)
+    require(bool(files), "No file was given.", "Give a file of labelled texts.")
+    for path in files:
+        check_text(path)
+    layouts = tuple(guess_labelled(path, columns or Columns()) for path in files)
+    n_texts = {len(layout.columns or layout.fields) for layout in layouts}
+    require(len(n_texts) == 1, "Some files have one text a line, others two.", "Name the columns: --text, --text2.")
+    return LabelledFiles(files, layouts)
+
+
+def read_labelled(files: LabelledFiles) -> LabelledTexts:
+    """All examples; that there are none is an error."""
+    examples, bad = [], []
+    for path, layout in zip(files.paths, files.layouts, strict=True):
+        for item in _read(path, layout):
+            if isinstance(item, Example):
+                examples.append(item)
+            else:
+                bad.append((path, item))
+    why = f" ({bad[0][0]} line {bad[0][1].line} {bad[0][1].reason})" if bad else ""
+    require(
+        bool(examples),
+        f"{files.paths[0]} holds no labelled text{why}.",
+        "Write a text, a tab and a label on each line.",
+    )
+    return LabelledTexts(files, examples, bad)
+
+
+def _read(path: Path, layout: LabelledLayout) -> Iterator[Example | BadLine]:
+    if layout.kind == "jsonl":
+        rows = ((line, _json_cells(record, layout.fields)) for line, record in json_records(path))
+    else:
+        table = Table(layout.delimiter, layout.header, layout.n_columns, layout.columns)
+        rows = table_rows(path, table, quoted=layout.kind == "csv")  # type: ignore[assignment]
+    for line, row in rows:
+        if isinstance(row, str):
+            yield BadLine(line, row)
+            continue
+        *texts, label = row
+        stripped = tuple(text.strip() for text in texts)
+        if not all(stripped):
+            yield BadLine(line, "has an empty text")
+        elif label == "" or (isinstance(label, str) and not label.strip()):
+            yield BadLine(line, "has an empty label")
+        else:
+            yield Example(path, line, stripped, label.strip() if isinstance(label, str) else label)
+
+
+def _json_cells(record: dict[str, Any] | str, fields: tuple[str, ...]) -> tuple[Any, ...] | str:
+    """The texts and the raw label of one object, or why there are none."""
+    if isinstance(record, str):
+        return record
+    texts = tuple(read_field(record, name) for name in fields[:-1])
+    for name, text in zip(fields, texts, strict=False):
+        if not isinstance(text, str):
+            return f"has no text in the field {name}"
+    label = json_label(read_field(record, fields[-1]))
+    if label is None:
+        return f"has no label in the field {fields[-1]}"
+    sound = whole((*texts, *([label] if isinstance(label, str) else label)), HALF)
+    return sound if isinstance(sound, str) else (*texts, label)
+
+
+def json_label(value: Any) -> Raw | None:
+    """A label as JSON has it: text, number, true or false, or a list of these."""
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case str() | int() | float():
+            return str(value)
+        case list():
+            parts = [json_label(part) for part in value]
+            return tuple(parts) if all(isinstance(part, str) for part in parts) else None  # type: ignore[arg-type]
+        case _:
+            return None
+
+
+def hold_out_examples(keys: Sequence[str], classes: Sequence[str], number: int | None = None) -> list[int]:
+    """The places of about `number` examples to validate on: a share of each class, the same ones every time.
+
+    Examples with the same key (text) are on one side; a class that was seen less than three times is not held out.
+    """
+    number = default_number(len(keys)) if number is None else number
+    sizes = Counter(classes)
+    share = number / len(keys)
+    quota = {name: max(1, round(share * n)) if n > 2 else 0 for name, n in sizes.items()}
+    groups: dict[int, list[int]] = {}
+    for i, key in enumerate(keys):
+        groups.setdefault(text_hash(key), []).append(i)
+    chosen = []
+    for key_hash in sorted(groups):
+        wanted = Counter(classes[i] for i in groups[key_hash])
+        if all(quota[name] >= n for name, n in wanted.items()):
+            chosen += groups[key_hash]
+            for name, n in wanted.items():
+                quota[name] -= n
+    require(
+        bool(chosen),
+        f"None of the {len(keys):,} examples can be held out to validate on.",
+        "Give more examples, or a validation file with --valid.",
+    )
+    return sorted(chosen)

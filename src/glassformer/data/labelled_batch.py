@@ -1,0 +1,115 @@
+"""Batches of labelled examples, whatever they are made of.
+
+b batch, n length
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from glassformer.data.batch import Rows, cut, pad
+from glassformer.data.framing import Framing, Ids
+from glassformer.data.labels import Targets
+from glassformer.data.store import TokenStore
+
+POOL = 50  # batches that are sorted by length among themselves: neighbours are alike, and epochs still differ
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What a model reads: tokens (b, n), vectors (b, n, features) or pictures; which places are real; types."""
+
+    source: Tensor
+    keep: Tensor | None = None
+    types: Tensor | None = None
+
+    def to(self, device: torch.device) -> "Inputs":
+        moved = (None if part is None else part.to(device) for part in (self.source, self.keep, self.types))
+        return Inputs(*moved)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class LabelledBatch:
+    inputs: Inputs
+    targets: Tensor  # class numbers (b,), shares of the classes (b, classes), or numbers (b,)
+
+    def to(self, device: torch.device) -> "LabelledBatch":
+        return replace(self, inputs=self.inputs.to(device), targets=self.targets.to(device))
+
+
+class LabelledData(Protocol):
+    """Examples and their targets; what they are made of shows only in what `load` gives."""
+
+    @property
+    def lengths(self) -> NDArray[np.int64]: ...
+
+    @property
+    def targets(self) -> Targets: ...
+
+    def load(self, rows: Rows) -> Inputs: ...
+
+    def train_batch(self, rows: Rows) -> LabelledBatch:
+        """The same with targets, and changed at random where that teaches more (pictures)."""
+        ...
+
+    def show(self, row: int) -> str:
+        """An example as a person reads it, in one line."""
+        ...
+
+
+@dataclass(frozen=True)
+class TextData:
+    """Texts, or pairs of texts, in tokens; a pair is two sequences of the store, one after the other."""
+
+    sides: Sequence[TokenStore]
+    framing: Framing
+    with_types: bool  # whether the model knows first and second texts apart
+    targets: Targets
+    decode: "Decode"
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        return self.framing.lengths([side.lengths for side in self.sides])
+
+    def load(self, rows: Rows) -> Inputs:
+        return text_inputs([[side[i] for side in self.sides] for i in rows], self.framing, self.with_types)
+
+    def train_batch(self, rows: Rows) -> LabelledBatch:
+        return LabelledBatch(self.load(rows), torch.from_numpy(self.targets[rows]))
+
+    def show(self, row: int) -> str:
+        return " ‖ ".join(" ".join(self.decode(side[row].tolist()).split()) for side in self.sides)
+
+
+class Decode(Protocol):
+    def __call__(self, ids: list[int]) -> str: ...
+
+
+def text_inputs(texts: Sequence[Sequence[Ids]], framing: Framing, with_types: bool) -> Inputs:
+    """Texts in tokens, one or two a row, as tensors."""
+    framed = [framing.frame(row) for row in texts]
+    ids, keep = pad([ids for ids, _ in framed])
+    types = pad([types for _, types in framed])[0] if with_types else None
+    return Inputs(ids, None if bool(keep.all()) else keep, types)
+
+
+def plan_examples(lengths: NDArray[np.int64], n_rows: int, budget: int, seed: int, epoch: int) -> list[Rows]:
+    """An epoch's batches: `n_rows` examples of similar lengths each, fewer where they would fill more than `budget`."""
+    random = np.random.default_rng([seed, epoch])
+    order = random.permutation(len(lengths))
+    batches: list[Rows] = []
+    for begin in range(0, len(order), POOL * n_rows):
+        pool = order[begin : begin + POOL * n_rows]
+        batches += in_order(pool[np.argsort(lengths[pool], kind="stable")], lengths, n_rows, budget)
+    return [batches[i] for i in random.permutation(len(batches))]
+
+
+def in_order(rows: Rows, lengths: NDArray[np.int64], n_rows: int, budget: int) -> list[Rows]:
+    """Neighbours together, at most `n_rows` and `budget` places."""
+    parts = (rows[i : i + n_rows] for i in range(0, len(rows), n_rows))
+    return [batch for part in parts for batch in cut(part, lengths[part], budget)]
