@@ -21,6 +21,7 @@ from glassformer.errors import UserError, require
 TokenizerKind = Literal["bpe", "word", "char", "byte"]
 PAD, START, END = 0, 1, 2
 SPECIALS = ["<pad>", "<s>", "</s>"]
+MASK = "<mask>"  # only in the vocabularies of models that fill blanks, at its end
 SMALLEST = 256 + len(SPECIALS)
 
 
@@ -32,6 +33,7 @@ class Marks:
 
     start: int | None = START
     ends: tuple[int, ...] = (END,)
+    mask: int | None = None  # stands for a blank that is to be filled
     chat_template: str | None = None
 
 
@@ -40,12 +42,10 @@ class Tokenizer:
 
     def __init__(self, core: Core, marks: Marks | None = None) -> None:
         """`marks` belong to a tokenizer from elsewhere."""
-        self.core, self.marks, self.is_ours = core, marks or Marks(), marks is None
+        self.core, self.marks, self.is_ours = core, marks or Marks(mask=_mask_of(core)), marks is None
         self.core.encode_special_tokens = True  # a text that contains "</s>" is text
-        special = (
-            range(END + 1) if marks is None else (i for i, t in core.get_added_tokens_decoder().items() if t.special)
-        )
-        self.special = frozenset(special)
+        added = {i for i, token in core.get_added_tokens_decoder().items() if token.special}
+        self.special = frozenset(added if marks is not None else {*range(END + 1), *added})
 
     @property
     def vocab_size(self) -> int:
@@ -102,6 +102,13 @@ def load_tokenizer(path: Path, marks: Marks | None = None) -> Tokenizer:
         f"{path} begins with the tokens {found}, but training needs {SPECIALS} there.",
         "Use a tokenizer trained by Glassformer, or let it train one (--tokenizer bpe).",
     )
+    return Tokenizer(core)
+
+
+def with_mask(tokenizer: Tokenizer) -> Tokenizer:
+    """The same tokenizer, one of ours, with a mark for blanks."""
+    core = Core.from_str(tokenizer.to_json())
+    core.add_special_tokens([MASK])
     return Tokenizer(core)
 
 
@@ -191,3 +198,7 @@ def _untrained(kind: TokenizerKind, sentences: bool) -> Core:
 def _pieces(core: Core, text: str) -> Iterator[str]:
     normal = core.normalizer.normalize_str(text) if core.normalizer else text
     return (piece for piece, _ in core.pre_tokenizer.pre_tokenize_str(normal))
+
+
+def _mask_of(core: Core) -> int | None:
+    return next((i for i, token in core.get_added_tokens_decoder().items() if token.content == MASK), None)
