@@ -1,0 +1,169 @@
+"""Log-mel and MFCC are librosa's and Whisper's, to rounding; a batch is its recordings one by one."""
+
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from glassformer.data.audio_augment import NONE, AugmentSettings, augment_vectors, augment_wave, hide_parts
+from glassformer.data.features import FeatureSettings, automatic_features, extract, mel_filters, pad_features, pad_to
+from glassformer.errors import UserError
+from tests.data.sounds import noise, speechlike, tone
+
+with warnings.catch_warnings():  # librosa's own imports warn
+    warnings.simplefilter("ignore")
+    import librosa
+
+WHISPER = FeatureSettings(n_fft=400, scale="whisper")
+
+
+@pytest.mark.parametrize(("rate", "n_fft", "bands"), [(16_000, 400, 80), (16_000, 512, 128), (8000, 256, 40)])
+def test_filters_are_librosas(rate: int, n_fft: int, bands: int) -> None:
+    theirs = librosa.filters.mel(sr=rate, n_fft=n_fft, n_mels=bands)
+    assert np.abs(mel_filters(rate, n_fft, bands).numpy() - theirs).max() < 1e-7
+
+
+@pytest.mark.parametrize("settings", [FeatureSettings(scale="none"), replace(automatic_features(8000), scale="none")])
+def test_log_mel_is_librosas(settings: FeatureSettings) -> None:
+    wave = speechlike(rate=settings.rate)
+    mel = librosa.feature.melspectrogram(
+        y=wave,
+        sr=settings.rate,
+        n_fft=settings.n_fft,
+        hop_length=settings.hop_samples,
+        win_length=settings.window_samples,
+        n_mels=settings.n_features,
+        pad_mode="reflect",
+    )
+    theirs = librosa.power_to_db(mel, amin=1e-10, top_db=80).T[:-1] / 10
+    assert np.abs(extract([wave], settings)[0].numpy() - theirs).max() < 1e-3
+
+
+def test_mfcc_is_librosas() -> None:
+    settings = FeatureSettings(kind="mfcc", n_features=13, n_mels=40, scale="none")
+    wave = speechlike()
+    theirs = librosa.feature.mfcc(
+        y=wave, sr=16_000, n_mfcc=13, n_mels=40, n_fft=512, win_length=400, hop_length=160, pad_mode="reflect"
+    )
+    assert np.abs(extract([wave], settings)[0].numpy() - theirs.T[:-1]).max() < 1e-2  # in decibels
+
+
+def test_log_mel_is_whispers() -> None:
+    from transformers import WhisperFeatureExtractor
+
+    theirs = WhisperFeatureExtractor()
+    wave = speechlike(3.0)
+    whole = np.pad(wave, (0, 480_000 - len(wave)))  # it hears 30 seconds
+    wanted = theirs(whole, sampling_rate=16_000, return_tensors="np").input_features[0].T
+    found = extract([whole], WHISPER)[0].numpy()
+    assert found.shape == wanted.shape == (3000, 80)
+    assert np.abs(found - wanted).max() < 1e-4
+
+
+@given(st.lists(st.integers(1, 4000), min_size=1, max_size=5), st.sampled_from(["mel", "mfcc"]))
+def test_a_batch_is_its_recordings_one_by_one(lengths: list[int], kind: str) -> None:
+    settings = FeatureSettings(kind=kind, n_features=13)  # type: ignore[arg-type]
+    waves = [noise(n / 16_000, seed=n) for n in lengths]
+    together = extract(waves, settings)
+    for wave, found in zip(waves, together, strict=True):
+        assert found.shape == (settings.n_frames(len(wave)), 13)
+        assert torch.allclose(found, extract([wave], settings)[0], atol=2e-3)
+
+
+def test_each_recording_gets_mean_zero_and_deviation_one() -> None:
+    for features in (extract([speechlike()], FeatureSettings())[0], extract([tone()], FeatureSettings())[0]):
+        assert features.mean(dim=0).abs().max() < 1e-3
+    assert extract([speechlike()], FeatureSettings())[0].std(dim=0).sub(1).abs().max() < 0.02
+    silence = extract([np.zeros(8000, dtype=np.float32)], FeatureSettings())[0]
+    assert bool((silence == 0).all())
+    vectors = np.random.default_rng(0).standard_normal((50, 13)).astype(np.float32) * 7 + 3
+    scaled = extract([vectors], FeatureSettings(kind="vectors", n_features=13))[0]
+    assert scaled.mean(dim=0).abs().max() < 1e-5
+
+
+def test_loudness_does_not_matter() -> None:
+    wave = speechlike()
+    loud, soft = extract([wave, wave / 8], FeatureSettings())
+    assert torch.allclose(loud, soft, atol=1e-2)
+
+
+def test_padding() -> None:
+    batch, keep = pad_features([torch.ones(2, 3), torch.ones(4, 3)])
+    assert batch.shape == (2, 4, 3)
+    assert keep is not None
+    assert keep.tolist() == [[True, True, False, False], [True] * 4]
+    assert pad_features([torch.ones(2, 3)])[1] is None
+    assert pad_to(torch.ones(2, 3), 3).sum() == 6
+    assert pad_to(torch.ones(5, 3), 3).shape == (3, 3)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"n_features": 0},
+        {"rate": 10},
+        {"hop": 0.0},
+        {"n_fft": 100},
+        {"kind": "mfcc", "n_mels": 4},
+        {"kind": "mfcc", "scale": "whisper"},
+    ],
+)
+def test_wrong_settings(wrong: dict[str, object]) -> None:
+    with pytest.raises(UserError, match="features"):
+        FeatureSettings(**wrong)  # type: ignore[arg-type]
+
+
+def generator(seed: int = 3) -> np.random.Generator:
+    return np.random.default_rng(seed)
+
+
+def test_speed_changes_the_length() -> None:
+    wave = speechlike()
+    fast = augment_wave(wave, 16_000, replace(NONE, speeds=(1.25,)), generator())
+    assert len(fast) == pytest.approx(len(wave) / 1.25, abs=2)
+    vectors = np.arange(20, dtype=np.float32)[:, None] * np.ones((1, 3), dtype=np.float32)
+    slow = augment_vectors(vectors, replace(NONE, speeds=(0.5,)), generator())
+    assert slow.shape == (40, 3)
+    assert np.allclose(slow[:, 0], np.linspace(0, 19, 40), atol=1e-4)
+
+
+def test_gain_and_noise_keep_their_promises() -> None:
+    wave = tone(2.0)
+    for seed in range(20):
+        louder = augment_wave(wave, 16_000, replace(NONE, gain=6.0), generator(seed))
+        assert 10 ** (-6 / 20) <= np.abs(louder).max() / np.abs(wave).max() <= 10 ** (6 / 20)
+        noisy = augment_wave(wave, 16_000, replace(NONE, noise=1.0, noise_below=(20.0, 30.0)), generator(seed))
+        below = 10 * np.log10(np.mean(wave**2) / np.mean((noisy - wave) ** 2))
+        assert 19.5 < below < 30.5
+
+
+@given(st.integers(1, 60), st.integers(1, 20), st.integers(0, 1000))
+def test_hidden_parts_are_stretches_and_bands(n: int, f: int, seed: int) -> None:
+    features = torch.randn(n, f, generator=torch.Generator().manual_seed(seed))
+    settings = AugmentSettings(n_time_masks=1, time_mask=0.5, n_feature_masks=1, feature_mask=0.3)
+    hidden = hide_parts(features, settings, generator(seed))
+    changed = hidden != features
+    rows, columns = changed.all(dim=1), changed.all(dim=0)
+    assert int(rows.sum()) <= 0.5 * n or f == 1 or n == 1 or bool(columns.all())
+    outside = changed[~rows][:, ~columns]
+    assert not bool(outside.any())
+
+
+def test_the_same_generator_gives_the_same_bits() -> None:
+    wave, settings = speechlike(), AugmentSettings(noise=1.0)
+    one, two = (augment_wave(wave, 16_000, settings, generator()) for _ in range(2))
+    assert np.array_equal(one, two)
+    features = extract([one], FeatureSettings())[0]
+    first, second = (hide_parts(features, settings, generator()) for _ in range(2))
+    assert torch.equal(first, second)
+    assert not torch.equal(first, hide_parts(features, settings, generator(4)))
+
+
+def test_wrong_augmentation() -> None:
+    for wrong in ({"speeds": (3.0,)}, {"noise": 2.0}, {"gain": -1.0}):
+        with pytest.raises(UserError, match="augment"):
+            AugmentSettings(**wrong)  # type: ignore[arg-type]
