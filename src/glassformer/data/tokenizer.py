@@ -33,8 +33,8 @@ class Marks:
 
     start: int | None = START
     ends: tuple[int, ...] = (END,)
-    mask: int | None = None  # stands for a blank that is to be filled
     chat_template: str | None = None
+    mask: int | None = None  # stands for a blank that is to be filled
 
 
 class Tokenizer:
