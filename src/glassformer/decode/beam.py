@@ -18,10 +18,13 @@ from glassformer.decode.options import DecodeOptions, Hypothesis
 from glassformer.decode.steps import Steps
 
 
-def beam_search(steps: Steps, prefix: Tensor, options: DecodeOptions, end: int) -> list[list[Hypothesis]]:
+def beam_search(
+    steps: Steps, prefix: Tensor, options: DecodeOptions, end: int, normalise: bool = True
+) -> list[list[Hypothesis]]:
     """The `nbest` answers to each sentence, best first, each without its `prefix` (s, n), which begins with a start.
 
-    The prefix counts in the length and in what is not to be repeated, but not in the score.
+    The prefix counts in the length and in what is not to be repeated, but not in the score. Steps that give
+    log-probabilities, or some of them only, are not to be normalised again.
     """
     n_sentences, k = prefix.shape[0], options.beam
     device, begin = prefix.device, prefix.shape[1]
@@ -34,7 +37,7 @@ def beam_search(steps: Steps, prefix: Tensor, options: DecodeOptions, end: int) 
     totals[:, 0] = 0.0
     for length in range(1, options.max_len + 1):
         allowed = forbid_repeats(steps.step(new).float(), history[:, 1:], options.no_repeat)
-        log_p = allowed.log_softmax(dim=-1)  # (s * k, N)
+        log_p = allowed.log_softmax(dim=-1) if normalise else allowed  # (s * k, N)
         candidates = (totals.view(-1, 1) + log_p).view(len(alive), -1)  # (s, k * N)
         scores, places = candidates.topk(min(2 * k, candidates.shape[1]), dim=-1)  # 2k: even if k end, k go on
         words, parents = places % log_p.shape[-1], places.div(log_p.shape[-1], rounding_mode="floor")

@@ -37,7 +37,7 @@ class Memory:
 class EncoderDecoder(nn.Module):
     """Translation and transcription.
 
-    source ─ front-end ─ encoder ─ memory ─┐
+    source ─ front-end ─ encoder ─ memory ─┬─ maybe ctc ─ scores at each position of the source
                                            ▼
     target ─ front-end ──────────────── decoder ─ head ─ scores of the next token
     """
@@ -51,6 +51,7 @@ class EncoderDecoder(nn.Module):
         self.encoder = Stack(settings.encoder)
         self.decoder = Stack(settings.decoder, causal=True, d_memory=d_encoder)
         self.head = TokenHead(settings.head, d_decoder, settings.target.vocab_size)
+        self.ctc = TokenHead(settings.ctc, d_encoder, settings.target.vocab_size) if settings.ctc is not None else None
         self.tie()
 
     def tie(self) -> None:

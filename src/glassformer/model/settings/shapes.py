@@ -21,6 +21,9 @@ class EncoderDecoderSettings(Settings):
     encoder: StackSettings = field(default_factory=StackSettings)
     decoder: StackSettings = field(default_factory=StackSettings)
     head: TokenHeadSettings = field(default_factory=TokenHeadSettings)
+    # A second head, on the encoder: a token or nothing (token 0) at each of its positions. CTC training of it makes
+    # speech models find what is said where much sooner than attention alone.
+    ctc: TokenHeadSettings | None = None
     tie_source_target: bool = True
     tie_output: bool = True
     # None: Xavier, which suits the paper's shape; a number: normal with this deviation, as GPT and BERT do.
