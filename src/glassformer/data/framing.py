@@ -26,9 +26,13 @@ class Framing:
         return n_texts + (self.marks.start is not None)
 
     def lengths(self, sides: Sequence[Ids]) -> Ids:
-        """Of whole rows, from the lengths of their texts."""
-        whole: Ids = np.sum(sides, axis=0) + self.n_marks(len(sides))
-        return np.minimum(whole, self.max_tokens)
+        """Of rows, from the lengths of their texts."""
+        return np.minimum(self.whole(sides), self.max_tokens)
+
+    def whole(self, sides: Sequence[Ids]) -> Ids:
+        """The same before anything is cut."""
+        total: Ids = np.sum(sides, axis=0) + self.n_marks(len(sides))
+        return total
 
     def frame(self, texts: Sequence[Ids]) -> tuple[Ids, Ids]:
         """The ids of the row, and their types."""

@@ -15,7 +15,6 @@ from torch import Tensor
 from glassformer.data.batch import Rows, cut, pad
 from glassformer.data.framing import Framing, Ids
 from glassformer.data.labels import Targets
-from glassformer.data.store import TokenStore
 
 POOL = 50  # batches that are sorted by length among themselves: neighbours are alike, and epochs still differ
 
@@ -42,16 +41,20 @@ class LabelledBatch:
         return replace(self, inputs=self.inputs.to(device), targets=self.targets.to(device))
 
 
-class LabelledData(Protocol):
-    """Examples and their targets; what they are made of shows only in what `load` gives."""
+class Readable(Protocol):
+    """Examples; what they are made of shows only in what `load` gives."""
 
     @property
     def lengths(self) -> NDArray[np.int64]: ...
 
+    def load(self, rows: Rows) -> Inputs: ...
+
+
+class LabelledData(Readable, Protocol):
+    """Examples and their targets."""
+
     @property
     def targets(self) -> Targets: ...
-
-    def load(self, rows: Rows) -> Inputs: ...
 
     def train_batch(self, rows: Rows) -> LabelledBatch:
         """The same with targets, and changed at random where that teaches more (pictures)."""
@@ -62,11 +65,20 @@ class LabelledData(Protocol):
         ...
 
 
+class Texts(Protocol):
+    """Texts in tokens, such as a TokenStore."""
+
+    @property
+    def lengths(self) -> NDArray[np.int64]: ...
+
+    def __getitem__(self, i: int) -> Ids: ...
+
+
 @dataclass(frozen=True)
-class TextData:
+class TextExamples:
     """Texts, or pairs of texts, in tokens; a pair is two sequences of the store, one after the other."""
 
-    sides: Sequence[TokenStore]
+    sides: Sequence[Texts]
     framing: Framing
     with_types: bool  # whether the model knows first and second texts apart
     targets: Targets
@@ -74,7 +86,11 @@ class TextData:
 
     @property
     def lengths(self) -> NDArray[np.int64]:
-        return self.framing.lengths([side.lengths for side in self.sides])
+        return self.framing.lengths(self.side_lengths)
+
+    @property
+    def side_lengths(self) -> list[NDArray[np.int64]]:
+        return [side.lengths for side in self.sides]
 
     def load(self, rows: Rows) -> Inputs:
         return text_inputs([[side[i] for side in self.sides] for i in rows], self.framing, self.with_types)

@@ -22,7 +22,8 @@ from glassformer.data.tokenizer import Marks, Tokenizer, load_tokenizer
 from glassformer.errors import UserError, require
 from glassformer.model import Transformer, build_empty
 from glassformer.model.lora import LoraSettings, add_lora, merge_lora
-from glassformer.model.settings import ModelSettings, Settings
+from glassformer.model.rehead import with_settings
+from glassformer.model.settings import EncoderOnlySettings, ModelSettings, Settings, TokensSettings
 from glassformer.tasks.built_in import find_model
 
 FORMAT = 1
@@ -37,29 +38,44 @@ class LoadedModel:
     path: Path
     task: str
     model: Transformer
-    tokenizer: Tokenizer
-    source_tokenizer: Tokenizer  # the same one, unless source and target have their own
+    words: Tokenizer | None  # None: the model has to do with no text
+    source_words: Tokenizer | None
     about: dict[str, Any]  # what settings.json says besides
     is_adapted: bool = False  # the folder holds an adapter, which was put into its model
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        return self._known(self.words)
+
+    @property
+    def source_tokenizer(self) -> Tokenizer:
+        """The same one, unless source and target have their own."""
+        return self._known(self.source_words)
+
+    def _known(self, words: Tokenizer | None) -> Tokenizer:
+        if words is None:
+            raise UserError(f"{self.path} is a model for {self.task} that reads no text.", "Use one that does.")
+        return words
 
 
 def save_model(
     folder: Path,
     task: str,
     model: Transformer,
-    tokenizer: Tokenizer,
+    tokenizer: Tokenizer | None,
     source_tokenizer: Tokenizer | None = None,
     about: dict[str, Any] | None = None,
     storage: Storage = "fp32",
 ) -> None:
     """Write the folder; settings.json comes last, so that a folder with it is complete."""
-    write_text(folder / "tokenizer.json", tokenizer.to_json())
+    if tokenizer is not None:
+        write_text(folder / "tokenizer.json", tokenizer.to_json())
     if source_tokenizer is not None and source_tokenizer is not tokenizer:
         write_text(folder / "source_tokenizer.json", source_tokenizer.to_json())
     with writing(folder / "model.safetensors") as file:
         file.write(save(_pack(model, storage), metadata={"format": "pt"}))
     settings = {"format": FORMAT, "task": task, "model": config.to_data(model.settings), "about": about or {}}
-    if not tokenizer.is_ours:
+    if tokenizer is not None and not tokenizer.is_ours:
         settings["marks"] = config.to_data(tokenizer.marks)
     write_text(folder / "settings.json", json.dumps(settings, indent=2, ensure_ascii=False) + "\n")
 
@@ -99,12 +115,18 @@ def load_model(folder: Path) -> LoadedModel:
         return _load_adapted(folder, settings)
     model = build_empty(config.parse(ModelSettings, settings["model"], f"{folder / 'settings.json'}"))
     _unpack(model, folder / "model.safetensors")
+    if not _has_text(model.settings):
+        return LoadedModel(folder, settings["task"], model.eval(), None, None, settings["about"])
     marks = config.parse(Marks, settings["marks"], f"{folder / 'settings.json'}") if "marks" in settings else None
     tokenizer = load_tokenizer(folder / "tokenizer.json", marks)
     own = folder / "source_tokenizer.json"
     source_tokenizer = load_tokenizer(own) if own.exists() else tokenizer
     _check_vocabulary(model.settings, tokenizer, source_tokenizer, folder)
     return LoadedModel(folder, settings["task"], model.eval(), tokenizer, source_tokenizer, settings["about"])
+
+
+def _has_text(settings: ModelSettings) -> bool:
+    return not isinstance(settings, EncoderOnlySettings) or isinstance(settings.source, TokensSettings)
 
 
 def _load_adapted(folder: Path, settings: dict[str, Any]) -> LoadedModel:
@@ -120,7 +142,12 @@ def _load_adapted(folder: Path, settings: dict[str, Any]) -> LoadedModel:
     require(fits, f"{folder} is an adapter of {adapter.base}, whose weights have changed since.", "Put them back.")
     loaded = load_model(base)
     require(not loaded.is_adapted, f"{folder} is an adapter of an adapter.", "Train it on a whole model.")
+    own: ModelSettings = config.parse(ModelSettings, settings["model"], f"{folder / 'settings.json'}")
+    has_own_head = own != loaded.model.settings
+    loaded = replace(loaded, model=with_settings(loaded.model, own)) if has_own_head else loaded
     add_lora(loaded.model, adapter.lora)
+    if has_own_head:
+        loaded.model.head.requires_grad_(True)
     tensors = _read_tensors(folder / "adapter.safetensors")
     wanted = {name: p for name, p in loaded.model.named_parameters() if p.requires_grad}
     _check_shapes(folder / "adapter.safetensors", wanted, tensors)

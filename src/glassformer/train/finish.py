@@ -11,6 +11,8 @@ from glassformer.train.report import read_metrics
 
 CLOSE = 0.002  # of the score; more would let a near miss pass where all is nearly right
 
+SCORES = {"bleu": "BLEU", "accuracy": "accuracy", "spearman": "Spearman"}  # what stands beside the losses
+
 
 def choose_weights(trainer: Trainer) -> tuple[Validation, str]:
     """Put the best saved weights into the model: one alone, or the mean of several if that validates better.
@@ -54,11 +56,12 @@ def draw_losses(metrics: Path, picture: Path) -> None:
         if points:
             axes.plot(*zip(*points, strict=True), label=label)
     axes.set_xlabel("step")
-    axes.set_ylabel("loss per token")
-    if scores := [(e["step"], e["bleu"]) for e in entries if "bleu" in e]:
+    axes.set_ylabel("loss")
+    key, name = next(((k, n) for k, n in SCORES.items() if any(k in e for e in entries)), ("", ""))
+    if scores := [(e["step"], e[key]) for e in entries if key in e]:
         right = axes.twinx()
-        right.plot(*zip(*scores, strict=True), color="tab:green", linestyle="--", label="BLEU (right)")
-        right.set_ylabel("BLEU")
+        right.plot(*zip(*scores, strict=True), color="tab:green", linestyle="--", label=f"{name} (right)")
+        right.set_ylabel(name)
         right.set_ylim(bottom=0)
         right.legend(loc="lower right", frameon=False)
     if axes.lines:

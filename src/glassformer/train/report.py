@@ -24,7 +24,9 @@ WIDTH = 120  # of a line where no terminal says its own
 class Report:
     """Writes to stderr and to the run's folder; `quiet` keeps stderr free."""
 
-    def __init__(self, folder: Path, quiet: bool = False, tensorboard: bool = False) -> None:
+    def __init__(self, folder: Path, quiet: bool = False, tensorboard: bool = False, unit: str = "tokens") -> None:
+        """`unit` is what the loss is summed over."""
+        self.unit = unit
         self.console = Console(stderr=True, quiet=quiet, highlight=False)
         self.metrics = folder / "metrics.jsonl"
         self.board = _open_board(folder / "tensorboard") if tensorboard else None
@@ -73,9 +75,9 @@ class Report:
         loss = sum(total for _, total, _ in self.recent) / n_tokens
         speed = n_tokens / max(1e-9, now - self.last_line)
         left = p.seconds / p.step * (p.n_steps - p.step)
-        self.log({**_place(p), "loss": loss, "lr": lr, "tokens_per_second": round(speed, 1)})
+        self.log({**_place(p), "loss": loss, "lr": lr, f"{self.unit}_per_second": round(speed, 1)})
         self.recent, self.last_line = [], now
-        return f"epoch {p.epoch + 1}  loss {loss:.3f}  {speed:,.0f} tokens/s  {_clock(left)} left"
+        return f"epoch {p.epoch + 1}  loss {loss:.3f}  {speed:,.0f} {self.unit}/s  {_clock(left)} left"
 
     def validation(self, p: "run_files.Progress", found: "loop.Validation", lr: float) -> None:
         if self.recent:  # so that both losses are known at this step
