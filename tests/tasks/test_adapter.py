@@ -16,7 +16,8 @@ from glassformer.errors import UserError
 from glassformer.model.lora import LoraSettings
 from glassformer.tasks.complete import CompleteRecipe
 from glassformer.tasks.model_dir import load_model
-from glassformer.tasks.train_complete import TextFiles, train_complete
+from glassformer.tasks.text import TextFiles
+from glassformer.tasks.train_complete import train_complete
 from tests.tasks.test_train_complete import recipe_of, trained
 
 

@@ -20,7 +20,8 @@ from glassformer.tasks.complete import CompleteRecipe
 from glassformer.tasks.completer import Completer
 from glassformer.tasks.evaluate_complete import evaluate_complete
 from glassformer.tasks.model_dir import load_model
-from glassformer.tasks.train_complete import TextFiles, train_complete
+from glassformer.tasks.text import TextFiles
+from glassformer.tasks.train_complete import train_complete
 
 DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 ORDER = random.Random(0).choices(range(7), k=210)

@@ -1,5 +1,6 @@
 """`glassformer train TASK DATA…`."""
 
+import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -106,7 +107,8 @@ def complete(
     """
     from glassformer.data.documents import open_documents
     from glassformer.tasks.complete import CompleteRecipe
-    from glassformer.tasks.train_complete import TextFiles, train_complete
+    from glassformer.tasks.text import TextFiles
+    from glassformer.tasks.train_complete import train_complete
 
     files = TextFiles(open_documents(data, field), open_documents(valid, field) if valid else None)
     flags = {
@@ -121,6 +123,83 @@ def complete(
     }
     checked = _recipe(CompleteRecipe, recipe, flags, changes)
     finished = train_complete(files, checked, out, resume, device, quiet, tensorboard)
+    raise typer.Exit(0 if finished else 130)
+
+
+@train.command()
+def classify(
+    data: Annotated[list[Path], typer.Argument(help="Labelled texts (TSV, CSV, JSONL; .gz too).")],
+    out: Out,
+    valid: Annotated[list[Path] | None, typer.Option(help="Validation data, as DATA; else some is held out.")] = None,
+    text: Annotated[str | None, typer.Option(help="The column or field of the text: its name, or number.")] = None,
+    text2: Annotated[str | None, typer.Option(help="That of the second text of a pair.")] = None,
+    label: Annotated[str | None, typer.Option(help="That of the label.")] = None,
+    kind: Annotated[
+        str | None, typer.Option(help="What labels are: class, classes (many for each) or number; found if left out.")
+    ] = None,
+    separator: Annotated[str | None, typer.Option(help="What parts many labels of one text, such as | or ,")] = None,
+    size: Size = "auto",
+    minutes: Minutes = None,
+    steps: Steps = None,
+    epochs: Annotated[float | None, typer.Option(help="Read all examples so many times.")] = None,
+    start: Annotated[
+        str | None, typer.Option("--from", help="A model to start from: an encoder, or a language model (GPT's way).")
+    ] = None,
+    lora: Annotated[
+        int | None, typer.Option(help="With --from: leave it as it is and train detours of this rank; 8 is usual.")
+    ] = None,
+    freeze: Annotated[int | None, typer.Option(help="With --from: leave so many of its lowest layers alone.")] = None,
+    metric: Annotated[
+        str | None, typer.Option(help="Choose the best by accuracy, f1, matthews, pearson, spearman …")
+    ] = None,
+    balance: Annotated[bool, typer.Option("--balance", help="Let rare classes count as much as common ones.")] = False,
+    patience: Annotated[
+        int | None, typer.Option(help="Stop after so many validations without progress; 0 never does.")
+    ] = None,
+    max_tokens: Annotated[int | None, typer.Option(help="Tokens of a text that are read; 256 if left out.")] = None,
+    allow_rare: Annotated[
+        bool, typer.Option("--allow-rare", help="Train although a class was seen only once.")
+    ] = False,
+    tokenizer: Annotated[str | None, typer.Option(help="bpe, char, byte, word, or a tokenizer.json.")] = None,
+    vocab: Vocab = None,
+    recipe: RecipeFile = None,
+    changes: Changes = None,
+    resume: Resume = False,
+    device: Device = "auto",
+    tensorboard: TensorBoard = False,
+    quiet: Quiet = False,
+) -> None:
+    """Train a classifier on labelled texts or pairs of texts.
+
+    glassformer train classify reviews.tsv --out runs/mood --minutes 10
+    """
+    from glassformer.cli.labelled import open_subject
+    from glassformer.data.labelled_layout import Columns
+    from glassformer.tasks.classify import ClassifyRecipe
+    from glassformer.tasks.train_classify import train_classify
+
+    flags = {
+        "size": size if size != "auto" else None,
+        "start": start,
+        "epochs": epochs,
+        "kind": kind,
+        "lora.rank": lora,
+        "freeze": freeze,
+        "metric": metric,
+        "balance": "true" if balance else None,
+        "allow_rare": "true" if allow_rare else None,
+        "max_tokens": max_tokens,
+        "train.patience": patience,
+        "train.minutes": minutes,
+        "train.steps": steps,
+        "tokenizer.kind": tokenizer,
+        "tokenizer.size": vocab,
+    }
+    checked = _recipe(ClassifyRecipe, recipe, flags, changes)
+    if separator is not None:
+        checked = dataclasses.replace(checked, separator=separator)
+    read = open_subject(data, valid, Columns(text, text2, label))
+    finished = train_classify(read, checked, out, resume, device, quiet, tensorboard)
     raise typer.Exit(0 if finished else 130)
 
 

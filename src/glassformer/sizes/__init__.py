@@ -26,6 +26,14 @@ def size_names() -> list[str]:
     return list(_tables())
 
 
+def full_name(size: str, family: str) -> str:
+    """tiny means translate-tiny in the family translate; a full name is taken as it is."""
+    short = [name.removeprefix(f"{family}-") for name in size_names() if name.startswith(f"{family}-")]
+    if size not in short and size not in size_names():
+        raise UserError(f"There is no size {size!r}.", f"Choose {', '.join(short)}, or see `glassformer sizes`.")
+    return f"{family}-{size}" if size in short else size
+
+
 def describe_size(name: str) -> str:
     """One line on where the size comes from or what it is good for."""
     return str(_table(name)["about"])

@@ -1,22 +1,20 @@
 """Completion as a job for the training loop: a stream of text in, loss and samples out."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from glassformer.data.store import TokenStore
-from glassformer.data.tokenizer import Marks, Tokenizer
-from glassformer.data.windows import Starts, Stream, WindowBatch, plan_windows, window_batch
+from glassformer.data.tokenizer import Marks
+from glassformer.data.windows import Starts, WindowBatch, plan_windows, window_batch
 from glassformer.decode.complete_options import CompleteOptions
 from glassformer.errors import require
 from glassformer.model import DecoderOnly
 from glassformer.model.lora import LoraSettings
-from glassformer.model.settings import Settings
 from glassformer.tasks.generator import Generator
-from glassformer.tasks.run import Recipe
+from glassformer.tasks.text import TextData, TextRecipe
 from glassformer.train.loop import Validation
 from glassformer.train.loss import cross_entropy
 from glassformer.train.settings import TrainSettings
@@ -26,41 +24,14 @@ SAMPLE = CompleteOptions(max_tokens=60, temperature=0.8, seed=1)
 
 
 @dataclass(frozen=True, kw_only=True)
-class TextTokens(Settings):
-    # bpe, char, byte, word, or the path of a tokenizer.json.
-    kind: str = "bpe"
-    # None: grows with the text.
-    size: int | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class TextTraining(TrainSettings):
-    """Training as language models are trained: the loss is the true one, and weights decay."""
-
-    label_smoothing: float = 0.0
-    weight_decay: float = 0.1
-    batch_tokens: int = 4096
-
-
-@dataclass(frozen=True, kw_only=True)
-class CompleteRecipe(Recipe):
-    train: TextTraining = field(default_factory=TextTraining)
-    # tiny, small, base, big, any name from `glassformer sizes`, or auto: from the amount of text.
-    size: str = "auto"
-    # Changes to the size, in its own words.
-    model: dict[str, Any] = field(default_factory=dict)
-    # One dial for the front-end and the stack; None leaves the size's own.
-    dropout: float | None = None
-    tokenizer: TextTokens = field(default_factory=TextTokens)
-    # Tokens that the model sees at once.
-    context: int = 256
+class CompleteRecipe(TextRecipe):
     # Whether attention may look into the document before.
     across_documents: bool = False
     # With `start`: leave its weights as they are and train narrow detours beside them.
     lora: LoraSettings | None = None
 
     def __post_init__(self) -> None:
-        self._at_least(2, "context")
+        super().__post_init__()
         require(
             self.lora is None or self.start is not None,
             "LoRA changes a trained model, but none is given to start from.",
@@ -70,18 +41,6 @@ class CompleteRecipe(Recipe):
     @property
     def gentle(self) -> bool:
         return self.start is not None and self.lora is None
-
-
-@dataclass(frozen=True)
-class TextData:
-    """A text as one stream of tokens, and how many bytes it has."""
-
-    tokens: TokenStore
-    tokenizer: Tokenizer
-
-    @property
-    def stream(self) -> Stream:
-        return self.tokens.ids
 
 
 def document_marks(marks: Marks) -> frozenset[int]:
@@ -146,8 +105,3 @@ def loss_of(model: DecoderOnly, batch: WindowBatch, smoothing: float) -> Tensor:
     head: Any = model.head
     rows = head.prepare(states.flatten(0, 1))
     return cross_entropy(rows, head.w.weight, head.w.bias, batch.answers.flatten(), smoothing)
-
-
-def automatic_complete_size(n_bytes: int) -> str:
-    """Larger models need more text than they have time to forget."""
-    return "tiny" if n_bytes < 20_000_000 else "small" if n_bytes < 500_000_000 else "base"

@@ -20,7 +20,7 @@ from glassformer.errors import require
 from glassformer.ladder.baselines import MOST_BYTES, LanguageRow, language_rungs
 from glassformer.model import DecoderOnly
 from glassformer.tasks.completer import Completer
-from glassformer.tasks.train_complete import encoded
+from glassformer.tasks.text import encoded
 
 ROWS = 16  # windows at a time
 MOST_TEST = 1_000_000  # bytes that the rungs are measured on

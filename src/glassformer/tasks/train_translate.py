@@ -11,7 +11,7 @@ from glassformer.data.split import hold_out
 from glassformer.data.tokenizer import load_tokenizer
 from glassformer.errors import require
 from glassformer.model import choose_device, count_parameters
-from glassformer.sizes import load_size_data
+from glassformer.sizes import full_name, load_size_data
 from glassformer.tasks.built_in import find_model
 from glassformer.tasks.grow import extend_tokenizers
 from glassformer.tasks.model_dir import save_model
@@ -25,7 +25,7 @@ from glassformer.tasks.translate import (
     TranslateRecipe,
     automatic_translate_size,
 )
-from glassformer.tasks.translate_model import load_start, make_model, size_name
+from glassformer.tasks.translate_model import load_start, make_model
 from glassformer.train.machine import keep_memory
 from glassformer.train.report import Report
 
@@ -94,7 +94,7 @@ def _check_recipe(recipe: TranslateRecipe, device: str) -> None:
     if recipe.start is not None:
         find_model(recipe.start)
     elif recipe.size != "auto":
-        load_size_data(size_name(recipe.size))
+        load_size_data(full_name(recipe.size, "translate"))
     kind = recipe.tokenizer.kind
     require(
         kind in ("bpe", "word", "char") or Path(kind).is_file(),

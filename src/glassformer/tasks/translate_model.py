@@ -8,7 +8,7 @@ from glassformer import config
 from glassformer.errors import UserError, require
 from glassformer.model import EncoderDecoder, build
 from glassformer.model.settings import EncoderDecoderSettings, ModelSettings
-from glassformer.sizes import load_size_data, size_names
+from glassformer.sizes import full_name, load_size_data
 from glassformer.tasks.built_in import find_model
 from glassformer.tasks.grow import grow_vocabulary
 from glassformer.tasks.model_dir import load_model
@@ -46,17 +46,9 @@ def make_model(recipe: TranslateRecipe, tokenizers: Tokenizers) -> EncoderDecode
     return model
 
 
-def size_name(size: str) -> str:
-    """tiny means translate-tiny; a full name is taken as it is."""
-    short = [name.removeprefix("translate-") for name in size_names() if name.startswith("translate-")]
-    if size not in short and size not in size_names():
-        raise UserError(f"There is no size {size!r}.", f"Choose {', '.join(short)}, or see `glassformer sizes`.")
-    return f"translate-{size}" if size in short else size
-
-
 def model_settings(recipe: TranslateRecipe, n_source: int, n_target: int, joint: bool = True) -> EncoderDecoderSettings:
     """The size, the recipe's changes to it, and vocabularies of n_source and n_target tokens."""
-    name = size_name(recipe.size)
+    name = full_name(recipe.size, "translate")
     data = config.merge(load_size_data(name), recipe.model)
     data = config.merge(data, {"source": {"vocab_size": n_source}, "target": {"vocab_size": n_target}})
     if recipe.dropout is not None:
