@@ -14,6 +14,7 @@ from glassformer.errors import UserError
 
 if TYPE_CHECKING:
     from glassformer.fast.choose import Engine, Precision
+    from glassformer.tasks.classifier import Classifier
     from glassformer.tasks.completer import Completer
     from glassformer.tasks.translator import Translator
 
@@ -25,7 +26,9 @@ __version__ = version("glassformer")
 __all__ = ["UserError", "__version__", "load"]
 
 
-def load(model: str | Path, engine: "Engine" = "auto", precision: "Precision" = "auto") -> "Translator | Completer":
+def load(
+    model: str | Path, engine: "Engine" = "auto", precision: "Precision" = "auto"
+) -> "Translator | Completer | Classifier":
     """A model directory, or a built-in model by name, ready to use."""
     from glassformer.api import load  # torch takes seconds to load: only those who need it wait
 

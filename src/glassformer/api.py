@@ -10,17 +10,27 @@ from glassformer.fast.ctranslate2 import CTranslate2Backend
 from glassformer.model import DecoderOnly, EncoderDecoder
 from glassformer.tasks.backend import Backend
 from glassformer.tasks.built_in import find_model
+from glassformer.tasks.classifier import Classifier
 from glassformer.tasks.completer import Completer
 from glassformer.tasks.model_dir import LoadedModel, load_model
 from glassformer.tasks.translator import Translator
 
 
-def load(model: str | Path, engine: Engine = "auto", precision: Precision = "auto") -> Translator | Completer:
+def load(
+    model: str | Path, engine: Engine = "auto", precision: Precision = "auto"
+) -> Translator | Completer | Classifier:
     """A model directory, or a built-in model by name, with the fastest engine that can run it."""
     loaded = _load(model, engine, precision)
     if loaded.task == "complete":
         return _completer(loaded, precision)
+    if loaded.task == "classify":
+        return Classifier(loaded)
     return _translator(loaded, engine, precision)
+
+
+def load_classifier(model: str | Path) -> Classifier:
+    """The same where nothing but a classifier will do."""
+    return Classifier(load_model(find_model(model)))
 
 
 def load_translator(model: str | Path, engine: Engine = "auto", precision: Precision = "auto") -> Translator:

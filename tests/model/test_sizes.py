@@ -40,6 +40,10 @@ N_PARAMETERS = {
     "encode-small": 6_861_376,
     "encode-base": 41_899_776,
     "encode-big": 110_256_128,
+    "classify-tiny": 1_289_474,
+    "classify-small": 5_208_066,
+    "classify-base": 35_300_354,
+    "classify-big": 109_633_538,
     "paper-base": 63_082_496,
     "paper-big": 214_245_376,
     "gpt-1": 116_534_784,
@@ -103,6 +107,20 @@ def test_translate_by_hand(name: str, words: int, d: int, n: int, f: int) -> Non
     encoder = n * (attention(d) + feed_forward(d, f) + 2 * norm) + norm
     decoder = n * (2 * attention(d) + feed_forward(d, f) + 3 * norm) + norm
     assert words * d + encoder + decoder == count(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "words", "d", "n", "f"),
+    [
+        ("classify-tiny", 8000, 128, 2, 256),
+        ("classify-small", 8000, 256, 4, 1024),
+        ("classify-base", 32000, 512, 6, 2048),
+        ("classify-big", 32000, 768, 12, 3072),
+    ],
+)
+def test_classify_by_hand(name: str, words: int, d: int, n: int, f: int) -> None:
+    """A table of words, the layers, a last norm, and two classes."""
+    assert words * d + n * (attention(d) + feed_forward(d, f) + 4 * d) + 2 * d + 2 * (d + 1) == count(name)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from glassformer import __version__
-from glassformer.cli import check, complete, evaluate, export, import_, learn, models, sizes, train, translate
+from glassformer.cli import check, classify, complete, evaluate, export, import_, learn, models, sizes, train, translate
 from glassformer.errors import UserError
 
 app = typer.Typer(
@@ -23,6 +23,7 @@ for verb in (
     check.check,
     translate.translate,
     complete.complete,
+    classify.classify,
     evaluate.evaluate,
     export.export,
     models.models,

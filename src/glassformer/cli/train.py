@@ -69,7 +69,7 @@ def translate(
         "tokenizer.kind": tokenizer,
         "tokenizer.size": vocab,
     }
-    checked = _recipe(TranslateRecipe, recipe, flags, changes)
+    checked = read_recipe(TranslateRecipe, recipe, flags, changes)
     finished = train_translate(files, checked, out, resume, device, quiet, tensorboard)
     raise typer.Exit(0 if finished else 130)
 
@@ -121,7 +121,7 @@ def complete(
         "tokenizer.kind": tokenizer,
         "tokenizer.size": vocab,
     }
-    checked = _recipe(CompleteRecipe, recipe, flags, changes)
+    checked = read_recipe(CompleteRecipe, recipe, flags, changes)
     finished = train_complete(files, checked, out, resume, device, quiet, tensorboard)
     raise typer.Exit(0 if finished else 130)
 
@@ -195,7 +195,7 @@ def classify(
         "tokenizer.kind": tokenizer,
         "tokenizer.size": vocab,
     }
-    checked = _recipe(ClassifyRecipe, recipe, flags, changes)
+    checked = read_recipe(ClassifyRecipe, recipe, flags, changes)
     if separator is not None:
         checked = dataclasses.replace(checked, separator=separator)
     read = open_subject(data, valid, Columns(text, text2, label))
@@ -203,7 +203,7 @@ def classify(
     raise typer.Exit(0 if finished else 130)
 
 
-def _recipe(kind: type[R], file: Path | None, flags: dict[str, Any], changes: list[str] | None) -> R:
+def read_recipe(kind: type[R], file: Path | None, flags: dict[str, Any], changes: list[str] | None) -> R:
     """The recipe file, over it the flags, over them what --set says."""
     from glassformer import config
 

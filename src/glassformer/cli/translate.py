@@ -3,15 +3,14 @@
 import dataclasses
 import json
 import sys
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from glassformer.cli.stdin import stdin_lines
+
 if TYPE_CHECKING:
     from glassformer.tasks.translator import Translation
-
-BLOCK = 1 << 16  # bytes read at once: enough lines to sort by length
 
 
 def translate(
@@ -67,28 +66,12 @@ def translate(
     translator = load_translator(model, engine, "int8" if int8 else precision)  # type: ignore[arg-type]
     if not quiet:
         typer.echo(f"engine: {translator.engine_name(options, bool(phrase))}", err=True)
-    for chunk in [text] if text else _lines():
+    for chunk in [text] if text else stdin_lines():
         for given, found in zip(
             chunk, translator.translate_all(chunk, options, prefix, phrase or [], as_json), strict=True
         ):
             print(_as_json(given, found) if as_json else "\n".join(_as_line(t) for t in found))
         sys.stdout.flush()
-
-
-def _lines() -> Iterator[list[str]]:
-    """Lines of stdin as they come, split at line feeds only; a pause is answered, a file comes in blocks."""
-    rest = b""
-    read = getattr(sys.stdin.buffer, "read1", sys.stdin.buffer.read)
-    while block := read(BLOCK):
-        *whole, rest = (rest + block).split(b"\n")
-        if whole:
-            yield [_text(line) for line in whole]
-    if rest:
-        yield [_text(rest)]
-
-
-def _text(line: bytes) -> str:
-    return line.decode("utf-8", errors="replace").removesuffix("\r")
 
 
 def _as_line(translation: "Translation") -> str:

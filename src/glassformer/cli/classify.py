@@ -1,0 +1,57 @@
+"""`glassformer classify MODEL [TEXT…]`."""
+
+import json
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from glassformer.cli.stdin import stdin_lines
+
+if TYPE_CHECKING:
+    from glassformer.tasks.classifier import Answer, Classifier
+
+
+def classify(
+    model: Annotated[str, typer.Argument(help="A model directory.")],
+    text: Annotated[
+        list[str] | None,
+        typer.Argument(help="What to classify, a tab between the texts of a pair; without it, each line of stdin."),
+    ] = None,
+    top: Annotated[int, typer.Option(help="Show so many labels with their probabilities; 1 is the best alone.")] = 1,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="One JSON object a line: label and all probabilities.")
+    ] = False,
+) -> None:
+    """Say the label of each text and how likely it is: one line out for each line in.
+
+    glassformer classify runs/mood "I liked it a lot"
+    """
+    from glassformer.api import load_classifier
+    from glassformer.errors import require
+
+    require(top >= 1, f"--top is {top}.", "It must be 1 or more.")
+    classifier = load_classifier(model)
+    for chunk in [text] if text else stdin_lines():
+        inputs = [_read(line, classifier) for line in chunk]
+        for given, answer in zip(chunk, classifier.classify(inputs), strict=True):
+            print(_as_json(given, answer) if as_json else _as_line(answer, top))
+        sys.stdout.flush()
+
+
+def _read(line: str, classifier: "Classifier") -> Any:
+    return line if classifier.n_texts == 1 else line.split("\t")
+
+
+def _as_line(answer: "Answer", top: int) -> str:
+    if isinstance(answer.label, float):
+        return f"{answer.label:.4g}"
+    shown = list(answer.probabilities.items())[:top]
+    if isinstance(answer.label, tuple) and top == 1:
+        shown = [(name, answer.probabilities[name]) for name in answer.label]
+    return "\t".join(f"{name}\t{p:.4f}" for name, p in shown)
+
+
+def _as_json(given: str, answer: "Answer") -> str:
+    said = {"input": given, "label": answer.label, "probabilities": dict(answer.probabilities)}
+    return json.dumps(said, ensure_ascii=False)

@@ -1,0 +1,133 @@
+"""A classifier in use: texts, pairs of texts or series of vectors in, labels and probabilities out."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from glassformer import config
+from glassformer.data.framing import Framing
+from glassformer.data.labelled_batch import Readable, TextExamples
+from glassformer.data.labels import Labels
+from glassformer.errors import UserError, require
+from glassformer.model import EncoderDecoder
+from glassformer.model.settings import TokensSettings
+from glassformer.tasks.classify_answers import as_probabilities, score_rows
+from glassformer.tasks.model_dir import LoadedModel
+
+Text = str | Sequence[str]  # a text, or a pair of them
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a classifier says to one example: a class, all classes that fit, or a number."""
+
+    label: str | tuple[str, ...] | float
+    probabilities: Mapping[str, float]  # the likeliest first; empty for a number
+
+    @property
+    def probability(self) -> float | None:
+        """Of the label, where it is one class."""
+        return self.probabilities[self.label] if isinstance(self.label, str) else None
+
+
+class Classifier:
+    """Holds a loaded model, what its labels mean and how its input is read."""
+
+    def __init__(self, loaded: LoadedModel) -> None:
+        require(
+            loaded.task == "classify" and not isinstance(loaded.model, EncoderDecoder),
+            f"{loaded.path} is a model for {loaded.task}, not for classification.",
+            f"Use `glassformer {loaded.task}`.",
+        )
+        assert not isinstance(loaded.model, EncoderDecoder)
+        self.loaded, self.model = loaded, loaded.model
+        about = loaded.about
+        sound = isinstance(about.get("labels"), dict)
+        require(sound, f"{loaded.path / 'settings.json'} does not say what the labels are.", "Train the model again.")
+        self.labels: Labels = config.parse(Labels, about["labels"], f"{loaded.path / 'settings.json'}")
+        head = self.model.settings.head
+        n_out = getattr(head, "n_classes", getattr(head, "n_values", 0))
+        require(
+            n_out == self.labels.n_out,
+            f"{loaded.path / 'settings.json'} names {self.labels.n_out} labels, but the model scores {n_out}.",
+            "Both must come from the same training.",
+        )
+
+    @property
+    def input(self) -> str:
+        """What it reads: text, vectors or pictures."""
+        return str(self.loaded.about.get("input", "text"))
+
+    @property
+    def n_texts(self) -> int:
+        """1, or 2 where it judges pairs."""
+        return int(self.loaded.about.get("n_texts", 1))
+
+    def classify(self, inputs: Sequence[Any]) -> list[Answer]:
+        """One answer to each: a text, a pair (two texts) or an array of vectors, as the model was trained on."""
+        return [self.name(scores) for scores in self.scores(inputs)]
+
+    def scores(self, inputs: Sequence[Any]) -> NDArray[np.float32]:
+        """Probabilities (n, classes), or numbers (n,)."""
+        require(not isinstance(inputs, str), "classify got one string.", "Give a list of texts.")
+        if len(inputs) == 0:
+            return np.zeros((0, self.labels.n_out), dtype=np.float32)
+        return self.score_data(self.readable(inputs), len(inputs))
+
+    def score_data(self, data: Readable, n: int) -> NDArray[np.float32]:
+        return as_probabilities(score_rows(self.model, data, np.arange(n)), self.labels.kind)
+
+    def readable(self, inputs: Sequence[Any]) -> Readable:
+        """The inputs as the model reads them."""
+        require(self.input == "text", f"{self.loaded.path} reads {self.input}, not text.", f"Give it {self.input}.")
+        return self.texts([self._checked(text) for text in inputs])
+
+    def texts(self, rows: Sequence[Sequence[str]]) -> TextExamples:
+        """Texts, `n_texts` a row, in tokens."""
+        tokenizer, source = self.loaded.tokenizer, self.model.settings.source
+        sides = [_Encoded(tokenizer.encode_batch([row[side] for row in rows])) for side in range(self.n_texts)]
+        longest = int(self.loaded.about.get("max_tokens", 256))
+        n_types = source.n_types if isinstance(source, TokensSettings) else 0
+        return TextExamples(
+            sides,
+            Framing(tokenizer.marks, longest),
+            with_types=n_types >= self.n_texts > 1,
+            targets=np.zeros(len(rows), dtype=np.int64),
+            decode=tokenizer.decode,
+        )
+
+    def _checked(self, text: Text) -> Sequence[str]:
+        row = [text] if isinstance(text, str) else list(text) if isinstance(text, Sequence) else [text]
+        if not all(isinstance(part, str) for part in row):
+            raise UserError(f"classify got {str(text)[:60]!r}, which is no text.", "Give strings.")
+        if len(row) != self.n_texts:
+            wanted = "pairs of texts" if self.n_texts == 2 else "single texts"
+            raise UserError(
+                f"The model reads {wanted}, but {' ‖ '.join(row)[:60]!r} has {len(row)}.",
+                "On the command line a tab parts the texts of a pair.",
+            )
+        return row
+
+    def name(self, scores: Any) -> Answer:
+        """One row of scores as an answer."""
+        if self.labels.kind == "number":
+            return Answer(float(scores), {})
+        order = np.argsort(-scores, kind="stable")
+        found = {self.labels.names[i]: float(scores[i]) for i in order}
+        if self.labels.kind == "classes":
+            return Answer(tuple(name for name, p in found.items() if p >= 0.5), found)
+        return Answer(self.labels.names[order[0]], found)
+
+
+class _Encoded:
+    """Texts in tokens, in memory."""
+
+    def __init__(self, rows: list[list[int]]) -> None:
+        self.rows = rows
+        self.lengths = np.array([len(row) for row in rows], dtype=np.int64)
+
+    def __getitem__(self, i: int) -> NDArray[np.int64]:
+        return np.array(self.rows[i], dtype=np.int64)

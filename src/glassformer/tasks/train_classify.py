@@ -1,0 +1,122 @@
+"""From labelled data to a finished classifier: check, prepare, train, choose, save."""
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from glassformer import config
+from glassformer.data.files import alone_in
+from glassformer.errors import require
+from glassformer.model import choose_device, count_parameters
+from glassformer.model.lora import merge_lora
+from glassformer.tasks.classify import ClassifyJob, ClassifyRecipe
+from glassformer.tasks.classify_data import Subject
+from glassformer.tasks.classify_model import FINE_HEAD_SPEED, fine_lr, load_start, new_model, tuned_model
+from glassformer.tasks.model_dir import LoadedModel, save_adapter, save_model
+from glassformer.tasks.run import Run, check_folder, identity_of
+from glassformer.tasks.text import TextTokens
+from glassformer.train.checkpoint import trained
+from glassformer.train.machine import keep_memory
+from glassformer.train.report import Report
+
+# Times that examples are read by default: often where there are few, and less often where much is known already.
+READ, FINE_READ = 400_000, 30_000
+EPOCHS, FINE_EPOCHS = (8, 60), (3, 10)
+SMALL = 300_000  # examples from which a small model takes the place of a tiny one
+
+
+def train_classify(
+    read: Callable[[ClassifyRecipe], Subject],
+    recipe: ClassifyRecipe,
+    out: Path,
+    resume: bool = False,
+    device: str = "auto",
+    quiet: bool = False,
+    tensorboard: bool = False,
+) -> bool:
+    """Train in the folder `out` on what `read` finds; False if the run was stopped before its end."""
+    began = time.monotonic()
+    keep_memory()
+    check_folder(out, resume)
+    choose_device(device)
+    start = _check_start(recipe)
+    subject = read(recipe)  # before anything is written
+    with alone_in(out):
+        run = Run(out, resume, Report(out, quiet, tensorboard, unit="examples"), began)
+        return _train(subject, start, recipe, device, run)
+
+
+def _train(subject: Subject, start: LoadedModel | None, recipe: ClassifyRecipe, device: str, run: Run) -> bool:
+    say, out, labels = run.report.say, run.out, subject.labels
+    for sentence in subject.describe():
+        say(sentence)
+    recipe = _resolve(recipe, subject, start)
+    identity = identity_of(recipe, subject.contents())
+    ready = subject.prepare(recipe, run, identity, start)
+    speaker = None
+    if start is None:
+        model, kind = new_model(recipe, labels, ready.front_end), recipe.size
+    else:
+        model, speaker = tuned_model(recipe, labels, start)  # type: ignore[assignment]
+        kind = f"{recipe.start} with a new head"
+    model = model.to(choose_device(device))
+    n, n_trained = count_parameters(model), sum(p.numel() for p in trained(model).values())
+    only = f" ({n_trained:,} of them trained)" if n_trained < n else ""
+    aside = f", and goes on minding its own loss (weight {recipe.lm_weight:g})" if speaker is not None else ""
+    say(f"Model: {kind}, {n:,} parameters{only}{aside}.")
+    job = ClassifyJob(model, ready.train, ready.valid, labels, recipe, speaker)
+    finished = run.train(job, recipe, identity, _steps(job, recipe, subject.n_examples))
+    if finished is None:
+        return False
+    finished.about.update(labels=config.to_data(labels), metric=job.metric, examples=subject.n_examples, **ready.about)
+    job.scale.put_into(model)
+    what = f"A classifier trained by Glassformer; {kind}; {labels.kind}: {', '.join(labels.names[:20]) or 'a number'}."
+    use = "…" if ready.about["input"] == "text" else "FILE"
+    run.write_card(what, f'glassformer classify {out.name} "{use}"', finished)
+    if recipe.lora is not None and recipe.start is not None:
+        save_adapter(out, "classify", model, recipe.lora, recipe.start, finished.about)
+        merge_lora(model)
+    else:
+        save_model(out, "classify", model, ready.tokenizer, about=finished.about)
+    run.end(finished, f'glassformer classify {out} "{use}"')
+    return True
+
+
+def _check_start(recipe: ClassifyRecipe) -> LoadedModel | None:
+    if recipe.start is None:
+        return None
+    loaded = load_start(recipe.start)
+    given = recipe.size != "auto" or recipe.model or recipe.tokenizer != TextTokens()
+    require(
+        not given,
+        f"Training starts from {recipe.start}, whose size, shape and vocabulary are given.",
+        "Leave out the size, model and tokenizer settings.",
+    )
+    require(
+        recipe.lora is None or not loaded.is_adapted,
+        f"{recipe.start} is an adapter itself.",
+        "Put it into its model first: glassformer export … --to glassformer.",
+    )
+    return loaded
+
+
+def _resolve(recipe: ClassifyRecipe, subject: Subject, start: LoadedModel | None) -> ClassifyRecipe:
+    """What was left open, now that data and model are known."""
+    if start is None:
+        size = ("small" if subject.n_examples > SMALL else "tiny") if recipe.size == "auto" else recipe.size
+        return replace(recipe, size=size)
+    train = recipe.train
+    if train.lr is None:
+        train = replace(train, lr=fine_lr(recipe, start.model))
+    if train.head_speed == 1.0:
+        train = replace(train, head_speed=FINE_HEAD_SPEED)
+    return replace(recipe, train=train)
+
+
+def _steps(job: ClassifyJob, recipe: ClassifyRecipe, n: int) -> int:
+    """As many steps as the examples are worth."""
+    read, (fewest, most) = (READ, EPOCHS) if recipe.start is None else (FINE_READ, FINE_EPOCHS)
+    epochs = recipe.epochs or min(most, max(fewest, read / n))
+    return max(1, math.ceil(epochs * len(job.plan_epoch(0)) / recipe.train.accumulate))
