@@ -31,6 +31,12 @@ def evaluate(
     field: Annotated[str, typer.Option(help="The field of JSONL files that holds the text.")] = "text",
     source: Annotated[str | None, typer.Option(help="The source field of a CSV, TSV or JSONL file.")] = None,
     target: Annotated[str | None, typer.Option(help="The target field.")] = None,
+    text: Annotated[str | None, typer.Option(help="For labelled texts: the column or field of the text.")] = None,
+    text2: Annotated[str | None, typer.Option(help="That of the second text of a pair.")] = None,
+    label: Annotated[str | None, typer.Option(help="That of the label.")] = None,
+    picture: Annotated[
+        Path | None, typer.Option(help="For a classifier: draw which class it takes for which (PNG).")
+    ] = None,
     beam: Annotated[int, typer.Option(help="Hypotheses kept at each step; 1 is greedy.")] = 4,
     length_penalty: Annotated[float, typer.Option(help="Scores are divided by length to this power.")] = 1.0,
     max_len: Annotated[int, typer.Option(help="Tokens of an answer at most.")] = 256,
@@ -44,19 +50,28 @@ def evaluate(
     as_json: Annotated[bool, typer.Option("--json", help="Answer as JSON.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Nothing on stderr.")] = False,
 ) -> None:
-    """Score a model beside simple baselines: a translator with BLEU and chrF, a language model with bits per byte.
+    """Score a model beside simple baselines.
+
+    A translator with BLEU and chrF, a language model with bits per byte, a classifier with accuracy and F1.
 
     glassformer evaluate runs/en-de test.tsv --memory train.tsv
     """
     from glassformer.api import load
+    from glassformer.cli.evaluate_classify import run_evaluate_classify
+    from glassformer.data.labelled_layout import Columns
     from glassformer.data.pairs import open_pairs
     from glassformer.decode.options import DecodeOptions
+    from glassformer.tasks.classifier import Classifier
     from glassformer.tasks.completer import Completer
     from glassformer.tasks.evaluate_translate import evaluate_translate
 
     loaded = load(model, engine, precision)  # type: ignore[arg-type]
     if isinstance(loaded, Completer):
         _evaluate_text(model, loaded, data, memory, stride, field, as_json, quiet)
+        return
+    if isinstance(loaded, Classifier):
+        columns = Columns(text, text2, label)
+        run_evaluate_classify(model, loaded, data, memory, columns, limit, worst, picture, as_json, quiet)
         return
     files = open_pairs(data, source, target)
     # Fields have names in one file only; aligned files beside a table are read as they are.

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from glassformer.data.labelled_layout import Columns
+    from glassformer.tasks.classifier import Classifier
     from glassformer.tasks.classify import ClassifyRecipe
     from glassformer.tasks.classify_data import Subject
+    from glassformer.tasks.evaluate_classify import Exam
 
 
 def open_subject(
@@ -19,3 +21,14 @@ def open_subject(
 
     train, others = open_labelled(data, columns), open_labelled(valid, columns) if valid else None
     return lambda recipe: read_texts(train, others, recipe)
+
+
+def open_exam(
+    classifier: "Classifier", data: list[Path], memory: list[Path] | None, columns: "Columns", limit: int | None
+) -> "Exam":
+    """Files to test on, and those that baselines learn from."""
+    from glassformer.data.labelled import open_labelled
+    from glassformer.tasks.evaluate_classify import exam_of_texts
+
+    known = open_labelled(memory, columns) if memory else None
+    return exam_of_texts(classifier, open_labelled(data, columns), known, limit)

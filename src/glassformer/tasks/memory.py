@@ -1,4 +1,4 @@
-"""Translation memory: for each sentence, the training sentence most like it, and that one's translation.
+"""Translation memory: for each sentence, the training sentence most like it, and that one's translation (or label).
 
 Likeness is the cosine between sets of character 4-grams (n-grams suit any script), rare ones counting more. The
 training pairs are read twice and never held together; what stays grows with the sentences looked up only.
@@ -6,8 +6,9 @@ training pairs are read twice and never held together; what stays grows with the
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,7 @@ from glassformer.errors import require
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
+A = TypeVar("A")
 
 ORDER = 4  # characters of an n-gram: 5 finds no better sentences, 3 finds worse ones
 BUCKETS = 2**22  # n-grams are known by a hash; so many keep two from meeting by chance, in 32 MB
@@ -57,13 +59,14 @@ def recall(files: PairFiles, pairs: Sequence[Pair]) -> Recalled:
         f"{' and '.join(map(str, files.paths))} holds no usable pair.",
         "The translation memory needs the training pairs.",
     )
-    nearest = _nearest(files, [pair.source for pair in pairs], 1 + np.log((n_pairs + 1) / (n_each + 1)))
+    chunks = (([pair.source for pair in chunk], [pair.target for pair in chunk]) for chunk, _ in _chunks(files))
+    nearest = _nearest(chunks, [pair.source for pair in pairs], _rarity(n_pairs, n_each))
     known = [bool(targets[pair.source]) for pair in pairs]
     return Recalled(
         n_pairs=n_pairs,
         n_bad=n_bad,
         answers=[
-            targets[pair.source].most_common(1)[0][0] if is_known else found
+            targets[pair.source].most_common(1)[0][0] if is_known else found or ""
             for pair, is_known, found in zip(pairs, known, nearest, strict=True)
         ],
         known=known,
@@ -77,27 +80,43 @@ def words_of(text: str) -> list[str]:
     return re.findall(r"\w+", text.casefold())
 
 
-def _nearest(files: PairFiles, sources: list[str], idf: Floats) -> list[str]:
-    """The target of the most similar source, the first of equals."""
+def nearest_answers(texts: Sequence[str], answers: Sequence[A], wanted: list[str]) -> list[A | None]:
+    """The answer of the text most like each wanted one, the first of equals; None where nothing is alike."""
+    n_each: Ints = np.zeros(BUCKETS, dtype=np.int64)
+    parts = list(_parts(texts))
+    for part in parts:
+        n_each += np.bincount(_grams(list(texts[part]))[0], minlength=BUCKETS)
+    return _nearest(((list(texts[p]), answers[p]) for p in parts), wanted, _rarity(len(texts), n_each))
+
+
+def _rarity(n: int, n_each: Ints) -> Floats:
+    """How much each n-gram counts."""
+    rarity: Floats = 1 + np.log((n + 1) / (n_each + 1))
+    return rarity
+
+
+def _nearest(chunks: Iterable[tuple[list[str], Sequence[A]]], sources: list[str], idf: Floats) -> list[A | None]:
+    """The answer of the most similar text, the first of equals."""
     buckets, rows = _grams(sources)
     order = np.argsort(rows, kind="stable")
     buckets, rows = buckets[order], rows[order]
     ends = np.searchsorted(rows, np.arange(len(sources) + 1))
     squares = idf**2
     norms = _norms(squares[buckets], rows, len(sources))
-    best, answers = np.zeros(len(sources)), [""] * len(sources)
-    for chunk, _ in _chunks(files):
-        if not chunk:
+    best: Floats = np.zeros(len(sources))
+    found: list[A | None] = [None] * len(sources)
+    for texts, answers in chunks:
+        if not texts:
             continue
-        index = _Index([pair.source for pair in chunk], squares)
+        index = _Index(texts, squares)
         lists = index.find(buckets)
         for i in range(len(sources)):
             of_source = slice(ends[i], ends[i + 1])
             likeness = np.round(index.compare(buckets[of_source], lists[of_source]) / norms[i], _DIGITS)
             at = int(likeness.argmax())
             if likeness[at] > best[i]:
-                best[i], answers[i] = likeness[at], chunk[at].target
-    return answers
+                best[i], found[i] = likeness[at], answers[at]
+    return found
 
 
 class _Index:
@@ -143,6 +162,16 @@ def _grams(texts: list[str]) -> tuple[Ints, Ints]:
     keys.sort()
     keys = keys[np.diff(keys, prepend=-1) != 0]
     return keys >> 32, keys & (2**32 - 1)
+
+
+def _parts(texts: Sequence[str]) -> Iterator[slice]:
+    """Neighbours of bounded size."""
+    begin = size = 0
+    for i, text in enumerate(texts):
+        size += len(text)
+        if size >= CHUNK or i == len(texts) - 1:
+            yield slice(begin, i + 1)
+            begin, size = i + 1, 0
 
 
 def _chunks(files: PairFiles) -> Iterator[tuple[list[Pair], int]]:
