@@ -1,0 +1,83 @@
+"""The tree of a beam search, seen from between the search and the decoder: neither knows that it is watched."""
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from glassformer.decode.options import Hypothesis
+from glassformer.decode.steps import Steps
+
+
+@dataclass(frozen=True)
+class Node:
+    """One token that the beam held: its parent in the tree, its log-probability, and that of all up to it."""
+
+    parent: int  # -1 is the beginning
+    token: int
+    log_p: float
+    total: float
+    step: int
+    ended: bool = False
+
+
+class WatchedSteps:
+    """Steps of one sentence's search, with a record of what was fed and what came of it."""
+
+    def __init__(self, steps: Steps) -> None:
+        self.steps = steps
+        self.nodes: list[Node] = []
+        self.rows: list[int] = []  # the node that each row of the beam has come to
+        self.children: dict[int, Tensor] = {}  # node -> log-probabilities (N) of what may follow it
+        self.n_steps = 0
+
+    def step(self, ids: Tensor) -> Tensor:
+        scores = self.steps.step(ids)
+        if self.n_steps == 0:
+            self.rows = [-1] * len(ids)
+        else:
+            self.rows = [
+                self._grow(parent, token) for parent, token in zip(self.rows, ids[:, -1].tolist(), strict=True)
+            ]
+        for row, node in enumerate(self.rows):
+            self.children[node] = scores[row].float().log_softmax(dim=-1)
+        self.n_steps += 1
+        return scores
+
+    def select(self, rows: Tensor, sentences: Tensor | None = None) -> None:
+        assert sentences is None or len(sentences) == 1, "One sentence is watched at a time."
+        self.steps.select(rows, sentences)
+        self.rows = [self.rows[row] for row in rows.tolist()]
+
+    def finish(self, found: list[Hypothesis], end: int) -> list[Node]:
+        """The whole tree: what was held, and where the answers ended."""
+        for hypothesis in found:
+            node = -1
+            for token in hypothesis.ids:
+                node = self._find(node, token)
+            if node in self.children:  # else it ended because there was no room for more
+                self._grow(node, end, ended=True)
+        return self.nodes
+
+    def _find(self, parent: int, token: int) -> int:
+        for i, node in enumerate(self.nodes):
+            if (node.parent, node.token) == (parent, token):
+                return i
+        return self._grow(parent, token)  # the last token of an answer that had no room for its end
+
+    def _grow(self, parent: int, token: int, ended: bool = False) -> int:
+        log_p = float(self.children[parent][token])
+        before = 0.0 if parent < 0 else self.nodes[parent].total
+        depth = 1 if parent < 0 else self.nodes[parent].step + 1
+        self.nodes.append(Node(parent, token, log_p, before + log_p, depth, ended))
+        return len(self.nodes) - 1
+
+
+def best_path(nodes: list[Node], ids: list[int]) -> list[int]:
+    """The nodes of one answer, from its first token on."""
+    path, at = [], -1
+    for token in ids:
+        at = next((i for i, node in enumerate(nodes) if (node.parent, node.token) == (at, token)), -2)
+        if at < 0:
+            break
+        path.append(at)
+    return path

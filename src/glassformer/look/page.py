@@ -1,0 +1,120 @@
+"""The page: one offline HTML file with every number in it and the scripts that show them."""
+
+import json
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from glassformer import __version__
+from glassformer.data.files import write_text
+from glassformer.look.comparison import compare
+from glassformer.look.packing import pack
+from glassformer.look.points import places
+from glassformer.look.readings.attention_maps import attention_maps, rollout
+from glassformer.look.scene import Scene
+from glassformer.model import Transformer, count_parameters
+from glassformer.model.stack import Stack
+
+STATIC = Path(__file__).parent / "static"
+# Each uses those before it.
+SCRIPTS = (
+    "data.js",
+    "draw.js",
+    "model_view.js",
+    "attention_view.js",
+    "walk_view.js",
+    "answer_view.js",
+    "reasons_view.js",
+    "compare_view.js",
+    "page.js",
+)
+ROOM = 4_200_000  # bytes of a page that tensors may take
+# The browser itself refuses whatever is not in the file.
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; form-action 'none'"
+
+
+def write_page(path: Path, name: str, task: str, scenes: list[Scene], ablate: bool = True) -> None:
+    write_text(path, make_page(name, task, scenes, ablate))
+
+
+def make_page(name: str, task: str, scenes: list[Scene], ablate: bool = True) -> str:
+    """One input, or two to compare."""
+    data = json.dumps(page_data(name, task, scenes, ablate), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    data = data.replace("<", "\\u003c")
+    scripts = "\n".join((STATIC / script).read_text(encoding="utf-8") for script in SCRIPTS)
+    return f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="generator" content="glassformer look">
+<meta http-equiv="Content-Security-Policy" content="{POLICY}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<link rel="icon" href="data:,">
+<title>{escape(scenes[0].subject.text[:60])} · {escape(name)} · Glassformer</title>
+<style>
+{(STATIC / "style.css").read_text(encoding="utf-8")}</style>
+</head>
+<body>
+<a class="skip" href="#view">To the view</a>
+<header id="top"></header>
+<nav id="views" aria-label="Views"></nav>
+<form id="controls" aria-label="What to show" autocomplete="off"></form>
+<main id="view" tabindex="-1"><noscript><p>The page draws itself: please allow scripts.</p></noscript></main>
+<footer>Made by <code>glassformer look</code> {__version__}. This page works offline and sends nothing.</footer>
+<script type="application/json" id="data">{data}</script>
+<script>
+{scripts}</script>
+</body>
+</html>
+"""
+
+
+def page_data(name: str, task: str, scenes: list[Scene], ablate: bool = True) -> dict[str, Any]:
+    model = scenes[0].model
+    return {
+        "model": {"name": name, "task": task, "parameters": count_parameters(model), **_shape(model)},
+        "points": {place.name: [place.point.shape, place.point.caption] for place in places(model)},
+        "runs": [
+            scene.data(ablate) | {"rollout": _rollouts(scene), "tensors": pack(scene.seen, ROOM // len(scenes))}
+            for scene in scenes
+        ],
+        "comparison": compare(*scenes) if len(scenes) == 2 else None,
+    }
+
+
+def _shape(model: Transformer) -> dict[str, Any]:
+    """What the picture of the model is drawn from."""
+    stacks = []
+    for name, part in model.named_children():
+        if isinstance(part, Stack):
+            settings = getattr(model.settings, name)
+            stacks.append(
+                {
+                    "name": name,
+                    "layers": len(part.blocks),
+                    "heads": part.n_heads,
+                    "d_k": settings.d_k,
+                    "cross": part.d_memory is not None,
+                    "causal": part.causal,
+                    "pre": settings.norm.place == "pre",
+                    "norm": settings.norm.kind,
+                    "final": part.norm is not None,
+                    "activation": settings.feed_forward.activation,
+                    "gated": settings.feed_forward.gated,
+                    "front": "target" if name == "decoder" and hasattr(model, "target") else "source",
+                }
+            )
+    w = getattr(model.head, "w", None)
+    answers = w.out_features if w is not None else settings.d_model
+    return {"kind": model.settings.kind, "stacks": stacks, "head": model.settings.head.kind, "answers": answers}
+
+
+def _rollouts(scene: Scene) -> dict[str, Any]:
+    found = {}
+    for name, part in scene.model.named_children():
+        if isinstance(part, Stack) and len(part.blocks):
+            rolled: torch.Tensor = rollout(attention_maps(scene.seen, name))
+            found[name] = [[float(f"{v:.6g}") for v in row] for row in rolled.tolist()]
+    return found

@@ -1,0 +1,123 @@
+"""One input seen through and through: its trace, and what the readings say about the answer, as plain data."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from glassformer.errors import UserError
+from glassformer.look.readings.ablation import ablate_heads
+from glassformer.look.readings.attribution import attribute
+from glassformer.look.readings.logit_lens import logit_lens
+from glassformer.look.subject import LookOptions, Subject, make_subject
+from glassformer.look.trace import Trace, trace
+from glassformer.model import Transformer
+from glassformer.tasks.model_dir import LoadedModel
+
+BEST = 10  # answers that are shown at each position
+LENS = 3  # answers that are shown after each layer
+
+
+@dataclass(frozen=True)
+class Scene:
+    model: Transformer
+    subject: Subject
+    seen: Trace
+
+    def score(self) -> float:
+        """The mean log-probability of what was answered; runs the model."""
+        with torch.no_grad():
+            logits = self.model(*self.subject.inputs)
+        return mean_log_p(logits, self.subject.answers)
+
+    def data(self, ablate: bool = True) -> dict[str, Any]:
+        """Everything but the tensors, as JSON can hold it."""
+        used: set[int] = {i for i in self.subject.answers if i >= 0} | {node.token for node in self.subject.beam}
+        subject = self.subject
+        found: dict[str, Any] = {
+            "text": subject.text,
+            "answer": subject.answer,
+            "source": subject.source,
+            "target": subject.target,
+            "answers": subject.answers,
+            "best": self._best(used),
+            "beam": [vars(node) for node in subject.beam],
+            "path": subject.best,
+            "lens": self._lens(used),
+            "attribution": self._attribution(),
+            "ablation": {path: _rounded(fall) for path, fall in ablate_heads(self.model, self.score).items()}
+            if ablate
+            else None,
+        }
+        return found | {"names": {str(i): subject.name(i) for i in sorted(used)}}
+
+    def _best(self, used: set[int]) -> list[dict[str, Any]]:
+        """At each position (or once, for a whole sequence) the best answers, and what was answered."""
+        if "head.probabilities" not in self.seen:
+            return []
+        logits, shares = (_by_position(self.seen[f"head.{name}"][0]) for name in ("logits", "probabilities"))
+        rows = []
+        for position, (logit, share) in enumerate(zip(logits, shares, strict=True)):
+            top = share.topk(min(BEST, len(share)))
+            ids: list[int] = top.indices.tolist()
+            used.update(ids)
+            answered = self.subject.answers[position]
+            said = None
+            if answered >= 0:
+                rank = int((share > share[answered]).sum()) + 1
+                said = {"id": answered, "p": float(share[answered]), "logit": float(logit[answered]), "rank": rank}
+            rows.append({"ids": ids, "p": top.values.tolist(), "logits": logit[top.indices].tolist(), "said": said})
+        return rows
+
+    def _lens(self, used: set[int]) -> dict[str, Any] | None:
+        if "head.probabilities" not in self.seen:
+            return None
+        lens = logit_lens(self.model, self.seen, LENS)
+        ids, shares = lens.ids, lens.probabilities
+        if ids.dim() == 2:  # one answer for the whole sequence
+            ids, shares = ids[:, None], shares[:, None]
+        used.update(ids.flatten().tolist())
+        return {"ids": ids.tolist(), "p": [[_rounded(row) for row in layer] for layer in shares]}
+
+    def _attribution(self) -> list[dict[str, Any]] | None:
+        """For each answer, what each part put into its logit."""
+        rows = []
+        for position, answer in enumerate(self.subject.answers):
+            if answer < 0:
+                continue
+            try:
+                found = attribute(self.model, self.seen, answer, position)
+            except UserError:  # the head is not linear
+                return None
+            tokens = {kind: _rounded(found.by_token(kind)) for kind in ("self", "cross") if _has(found.keys, kind)}
+            heads = {path: _rounded(values) for path, values in found.heads.items()}
+            rows.append({"position": position, "parts": found.parts, "heads": heads, "tokens": tokens})
+        return rows
+
+
+def look_at(loaded: LoadedModel, text: str, options: LookOptions | None = None) -> Scene:
+    """Answer, then see the whole pass again with all positions at once."""
+    subject = make_subject(loaded, text, options or LookOptions())
+    with torch.no_grad(), trace(loaded.model) as seen:
+        loaded.model(*subject.inputs)
+    return Scene(loaded.model, subject, seen)
+
+
+def mean_log_p(logits: Tensor, answers: list[int]) -> float:
+    """Of the answers that were given, over all positions (1, n, N), or of the one (1, N)."""
+    log_p = _by_position(logits[0]).float().log_softmax(dim=-1)
+    given = [float(log_p[i, answer]) for i, answer in enumerate(answers) if answer >= 0]
+    return sum(given) / max(1, len(given))
+
+
+def _by_position(values: Tensor) -> Tensor:
+    return values if values.dim() == 2 else values[None]
+
+
+def _has(keys: dict[str, Tensor], kind: str) -> bool:
+    return any(f".{kind}_" in name for name in keys)
+
+
+def _rounded(values: Tensor) -> list[float]:
+    return [float(f"{v:.6g}") for v in values.tolist()]
