@@ -3,34 +3,45 @@
 from pathlib import Path
 from typing import get_args
 
+import torch
+
 from glassformer.decode.options import DecodeOptions
 from glassformer.errors import require
 from glassformer.fast.choose import Engine, Precision, choose_backend, choose_decoder
 from glassformer.fast.ctranslate2 import CTranslate2Backend
+from glassformer.fast.packed import choose_states
 from glassformer.model import DecoderOnly, EncoderDecoder
 from glassformer.tasks.backend import Backend
 from glassformer.tasks.built_in import find_model
 from glassformer.tasks.classifier import Classifier
 from glassformer.tasks.completer import Completer
+from glassformer.tasks.embedder import Embedder
 from glassformer.tasks.model_dir import LoadedModel, load_model
 from glassformer.tasks.translator import Translator
 
 
 def load(
     model: str | Path, engine: Engine = "auto", precision: Precision = "auto"
-) -> Translator | Completer | Classifier:
+) -> Translator | Completer | Classifier | Embedder:
     """A model directory, or a built-in model by name, with the fastest engine that can run it."""
     loaded = _load(model, engine, precision)
     if loaded.task == "complete":
         return _completer(loaded, precision)
     if loaded.task == "classify":
         return Classifier(loaded)
+    if loaded.task == "embed":
+        return _embedder(loaded)
     return _translator(loaded, engine, precision)
 
 
 def load_classifier(model: str | Path) -> Classifier:
     """The same where nothing but a classifier will do."""
     return Classifier(load_model(find_model(model)))
+
+
+def load_embedder(model: str | Path) -> Embedder:
+    """One vector a text from any model that reads text."""
+    return _embedder(load_model(find_model(model)))
 
 
 def load_translator(model: str | Path, engine: Engine = "auto", precision: Precision = "auto") -> Translator:
@@ -42,6 +53,10 @@ def load_completer(model: str | Path, precision: Precision = "auto", draft: str 
     """The same where nothing but a language model will do; a small `draft` of the same vocabulary makes it faster."""
     ahead = None if draft is None else load_completer(draft, precision)
     return _completer(_load(model, "auto", precision), precision, ahead)
+
+
+def _embedder(loaded: LoadedModel) -> Embedder:
+    return Embedder(loaded, choose_states(loaded.model), torch.get_num_threads())
 
 
 def _load(model: str | Path, engine: Engine, precision: Precision) -> LoadedModel:

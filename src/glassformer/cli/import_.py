@@ -21,10 +21,11 @@ def import_(
     as_json: Annotated[bool, typer.Option("--json", help="The whole report as JSON.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Nothing on stderr.")] = False,
 ) -> None:
-    """Bring in a language model: GPT-2 or Llama from Hugging Face, GGUF, or llama2.c.
+    """Bring in a model: GPT-2, Llama, BERT or ViT from Hugging Face, GGUF, or llama2.c.
 
     Hugging Face: a folder with config.json, model.safetensors (or its shards)
-    and tokenizer.json, or GPT-2's vocab.json and merges.txt.
+    and tokenizer.json, or GPT-2's vocab.json and merges.txt, or BERT's
+    vocab.txt; what sentence-transformers writes beside it is read too.
     GGUF: the Llama family in F32, F16, BF16 or quantised, which is undone.
     llama2.c: the .bin file, with tokenizer.bin beside it.
 
@@ -42,10 +43,11 @@ def import_(
         typer.echo(json.dumps({"out": str(out), **found}, ensure_ascii=False))
         return
     kinds = ", ".join(f"{n} {kind}" for kind, n in found["weights"].items())
-    typer.echo(f"{out}: {found['parameters']:,} parameters from {found['format']} ({kinds}).")
+    typer.echo(f"{out}: a model to {found['task']}, {found['parameters']:,} parameters, {found['format']} ({kinds}).")
     for check in found["checks"]:
         typer.echo(f"  {'ok' if check['passed'] else 'NOT EQUAL'}: {check['name']}: {check['found']}")
-    typer.echo(f"  greedy: {found['greedy']['text']!r}")
+    if "greedy" in found:
+        typer.echo(f"  greedy: {found['greedy']['text']!r}")
 
 
 class _Bar:

@@ -9,7 +9,20 @@ from typing import Annotated, Any
 import typer
 
 from glassformer import __version__
-from glassformer.cli import check, classify, complete, evaluate, export, import_, learn, models, sizes, train, translate
+from glassformer.cli import (
+    check,
+    classify,
+    complete,
+    embed,
+    evaluate,
+    export,
+    import_,
+    learn,
+    models,
+    sizes,
+    train,
+    translate,
+)
 from glassformer.errors import UserError
 
 app = typer.Typer(
@@ -24,6 +37,7 @@ for verb in (
     translate.translate,
     complete.complete,
     classify.classify,
+    embed.embed,
     evaluate.evaluate,
     export.export,
     models.models,

@@ -12,8 +12,9 @@ from tokenizers import models
 
 from glassformer.errors import UserError, require
 
-KINDS = ("BPE", "Unigram", "WordLevel")
+KINDS = ("BPE", "Unigram", "WordLevel", "WordPiece")
 MOST_TOKENS = 1 << 24
+LONGEST_WORD = 1000  # characters; WordPiece looks at every part of a word
 COPY = "Copy it again from where it came, or give a tokenizer.json with --tokenizer."
 
 
@@ -47,6 +48,23 @@ def check_vocabulary(vocab: Any, where: str) -> None:
     )
 
 
+def check_word_pieces(model: dict[str, Any], where: str) -> None:
+    """BERT's kind: what it cannot spell becomes one mark, which must be there; words have a sensible end."""
+    vocab, unknown, longest = model.get("vocab"), model.get("unk_token"), model.get("max_input_chars_per_word")
+    check_vocabulary(vocab, where)
+    assert isinstance(vocab, dict)
+    require(
+        isinstance(unknown, str) and unknown in vocab,
+        f"{where} has no token for what it cannot spell: {str(unknown)[:40]!r} is not in it.",
+        COPY,
+    )
+    require(
+        type(longest) is int and 0 < longest <= LONGEST_WORD,
+        f"{where} has max_input_chars_per_word = {str(longest)[:40]}, but 1 to {LONGEST_WORD:,} is read here.",
+        COPY,
+    )
+
+
 def core_from_json(text: str, where: str) -> Core:
     """A whole tokenizer.json, neither cutting nor padding texts."""
     try:
@@ -68,6 +86,8 @@ def core_from_json(text: str, where: str) -> Core:
         check_byte_pairs(model.get("vocab"), merges or [], where)
     elif kind == "WordLevel":
         check_vocabulary(model.get("vocab"), where)
+    elif kind == "WordPiece":
+        check_word_pieces(model, where)
     try:
         # What was checked, not the text: the library might read that in another way.
         core = Core.from_str(json.dumps(data))

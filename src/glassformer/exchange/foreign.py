@@ -1,4 +1,4 @@
-"""A language model from elsewhere, before it becomes ours: every reader gives its file this one shape.
+"""A model from elsewhere, before it becomes ours: every reader gives its file this one shape.
 
 Whatever the file is, its settings are told as a Hugging Face config.json would tell them, and its weights stand under
 Hugging Face's names; from there on there is one way (`huggingface.py`).
@@ -6,7 +6,7 @@ Hugging Face's names; from there on there is one way (`huggingface.py`).
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +17,17 @@ from glassformer import config as checked
 from glassformer.data.tokenizer import Tokenizer
 from glassformer.errors import UserError, require
 from glassformer.exchange.huggingface import convert_weights, settings_from_config
-from glassformer.model import DecoderOnly, build_empty
-from glassformer.model.settings import DecoderOnlySettings, TokenHeadSettings
+from glassformer.model import DecoderOnly, EncoderOnly, build_empty
+from glassformer.model.settings import (
+    DecoderOnlySettings,
+    EmbeddingHeadSettings,
+    EncoderDecoderSettings,
+    EncoderOnlySettings,
+    TokenHeadSettings,
+)
 
+ForeignSettings = DecoderOnlySettings | EncoderOnlySettings
+ForeignModel = DecoderOnly | EncoderOnly
 Progress = Callable[[int, int], None]  # weights read so far, and all
 LARGEST_JSON = 1 << 28  # bytes; a tokenizer of a million tokens has less
 LAYER_WEIGHTS, MOST_LAYERS = 9, 10_000  # a layer has at least so many weights
@@ -32,30 +40,46 @@ class Foreign:
 
     config: Mapping[str, Any]
     weights: dict[str, Tensor]
-    tokenizer: Tokenizer
+    words: Tokenizer | None  # None: the model reads pictures
     # GGUF and llama2.c store queries and keys so that rotary turns (2i, 2i + 1) together; Hugging Face (i, i + d/2).
     interleaved: bool
     about: dict[str, Any]  # for the report: format, files, types of the weights
+    use: dict[str, Any] = field(default_factory=dict)  # for settings.json: labels, how pictures are read
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        assert self.words is not None
+        return self.words
 
     @property
     def context(self) -> int | None:
         """The longest text that the model was made for, where the file says so."""
-        found = self.config.get("n_positions", self.config.get("max_position_embeddings"))
-        return found if isinstance(found, int) and found > 0 else None
+        places = self.config.get("n_positions", self.config.get("max_position_embeddings"))
+        found = [n for n in (places, self.config.get("max_seq_length")) if isinstance(n, int) and n > 0]
+        return min(found, default=None)
 
 
-def read_settings(config: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...]]) -> DecoderOnlySettings:
+def task_of(settings: ForeignSettings) -> str:
+    """What a model is for, by its head."""
+    if isinstance(settings, DecoderOnlySettings):
+        return "complete"
+    if isinstance(settings.head, TokenHeadSettings):
+        return "fill"
+    return "embed" if isinstance(settings.head, EmbeddingHeadSettings) else "classify"
+
+
+def read_settings(config: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...]]) -> ForeignSettings:
     """The settings that a config claims, believed only as far as the weights beside it can bear them out.
 
     Without this a file of a few bytes could ask for a billion layers.
     """
     settings = settings_from_config(config)
-    if not isinstance(settings, DecoderOnlySettings) or not isinstance(settings.head, TokenHeadSettings):
+    if isinstance(settings, EncoderDecoderSettings):
         kind = config.get("model_type")
-        raise UserError(f"This is a {kind} model, which completes no text.", "Import a GPT-2 or a Llama model.")
+        raise UserError(f"This is a {kind} model, which cannot be imported.", "Import GPT-2, Llama, BERT or ViT.")
     largest = max((_product(shape) for shape in shapes.values()), default=0)
     for name, value in checked.flatten(checked.to_data(settings)).items():
-        limit = min(len(shapes) // LAYER_WEIGHTS, MOST_LAYERS) if name == "decoder.n_layers" else largest
+        limit = min(len(shapes) // LAYER_WEIGHTS, MOST_LAYERS) if name.endswith(".n_layers") else largest
         require(
             not isinstance(value, int) or value <= limit,
             f"The settings say {name} = {value}, but the weights are not so many.",
@@ -64,14 +88,15 @@ def read_settings(config: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...
     return settings
 
 
-def convert(foreign: Foreign) -> DecoderOnly:
+def convert(foreign: Foreign) -> ForeignModel:
     """Our model with the foreign weights."""
     settings = read_settings(foreign.config, {name: tuple(w.shape) for name, w in foreign.weights.items()})
     weights = foreign.weights
     if foreign.interleaved:
+        assert isinstance(settings, DecoderOnlySettings)
         weights = {name: _turn_rows(name, weight, settings) for name, weight in weights.items()}
     model = build_empty(settings)
-    assert isinstance(model, DecoderOnly)
+    assert isinstance(model, ForeignModel)
     model.load_state_dict(convert_weights(weights, foreign.config), assign=True)
     model.tie()
     return model.requires_grad_(True).eval()

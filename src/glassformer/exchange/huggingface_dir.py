@@ -15,6 +15,8 @@ from glassformer.errors import UserError, require
 from glassformer.exchange.foreign import Foreign, Progress, as_float, read_json, read_settings
 from glassformer.exchange.huggingface import rename
 from glassformer.exchange.huggingface_tokenizer import read_tokenizer
+from glassformer.exchange.huggingface_use import read_use
+from glassformer.exchange.sentence_transformers import ARCHITECTURE, Sentences, read_sentences
 
 WHOLE, INDEX = "model.safetensors", "model.safetensors.index.json"
 COPY = "Copy it again from where it came."
@@ -22,6 +24,8 @@ COPY = "Copy it again from where it came."
 
 def read_huggingface(folder: Path, tokenizer: Path | None = None, progress: Progress | None = None) -> Foreign:
     require(not (folder / "settings.json").exists(), f"{folder} is a model of Glassformer already.", "Use it as it is.")
+    source, sentences = folder, read_sentences(folder)
+    folder = folder if sentences is None else sentences.folder
     require(
         (folder / "config.json").is_file(),
         f"{folder} is not a Hugging Face directory: config.json is missing.",
@@ -30,6 +34,7 @@ def read_huggingface(folder: Path, tokenizer: Path | None = None, progress: Prog
     config = read_json(folder / "config.json")
     config = {**config, "architectures": config.get("architectures") or _usual_architecture(config)}
     places = _find_weights(folder)
+    config = _as_sentences(config, sentences, places)
     with ExitStack() as stack:
         files = {name: stack.enter_context(_open(folder / name)) for name in sorted(set(places.values()))}
         for weight, file in places.items():
@@ -37,7 +42,8 @@ def read_huggingface(folder: Path, tokenizer: Path | None = None, progress: Prog
         needed = [name for name, ours in rename(config, places).items() if ours]
         slices = {name: files[places[name]].get_slice(name) for name in needed}
         read_settings(config, {name: tuple(part.get_shape()) for name, part in slices.items()})
-        words = read_tokenizer(folder, config, tokenizer)
+        lower_case = sentences is not None and sentences.lower_case
+        words = None if "image_size" in config else read_tokenizer(folder, config, tokenizer, lower_case)
         kinds = Counter(str(part.get_dtype()) for part in slices.values())
         weights = {}
         for i, name in enumerate(needed):
@@ -46,17 +52,32 @@ def read_huggingface(folder: Path, tokenizer: Path | None = None, progress: Prog
                 progress(i + 1, len(needed))
     about = {
         "format": "Hugging Face directory",
-        "source": folder.absolute().name,
+        "source": source.absolute().name,
         "weights": dict(sorted(kinds.items())),
         "tokenizer": tokenizer.name if tokenizer is not None else "its own",
     }
-    return Foreign(config, weights, words, False, about)
+    return Foreign(config, weights, words, False, about, read_use(config))
 
 
 def _usual_architecture(config: Mapping[str, Any]) -> list[str] | None:
     """Some configs leave it out."""
-    usual = {"gpt2": "GPT2LMHeadModel", "llama": "LlamaForCausalLM"}.get(str(config.get("model_type")))
-    return [usual] if usual else None
+    usual = {"gpt2": "GPT2LMHeadModel", "llama": "LlamaForCausalLM", "bert": "BertModel", "vit": "ViTModel"}
+    found = usual.get(str(config.get("model_type")))
+    return [found] if found else None
+
+
+def _as_sentences(config: dict[str, Any], sentences: Sentences | None, places: Mapping[str, str]) -> dict[str, Any]:
+    """What sentence-transformers says; a bare BERT without a pooler gets the mean, as it would give it."""
+    if sentences is not None:
+        require(
+            config.get("model_type") == "bert",
+            f"The sentence model is a {config.get('model_type')}, which cannot be read.",
+            "Take one that is a BERT, such as MiniLM.",
+        )
+        return sentences.extend(config)
+    if config["architectures"] == ["BertModel"] and not any("pooler.dense" in name for name in places):
+        return {**config, "architectures": [ARCHITECTURE], "sentence_pooling": "mean", "sentence_normalise": False}
+    return config
 
 
 def _find_weights(folder: Path) -> dict[str, str]:

@@ -64,6 +64,9 @@ def _bert_head(config: Config, architecture: str) -> Data:
         return {"kind": "token", "bias": True, "transform": config.activation("hidden_act"), "norm": norm}
     if architecture == "BertModel":
         return _pooler()
+    if architecture == "SentenceTransformer":  # our own name: sentence_transformers.py
+        pooling, normalise = config["sentence_pooling"], config["sentence_normalise"]
+        return {"kind": "embedding", "pooling": pooling, "normalise": normalise}
     n, dropout = _n_labels(config), config.get("classifier_dropout", config["hidden_dropout_prob"])
     # One label is a number, as in Hugging Face.
     kind = {"kind": "regression", "n_values": n} if n == 1 else {"kind": "class", "n_classes": n}

@@ -1,4 +1,7 @@
-"""The tokenizer of a Hugging Face directory: tokenizer.json, or GPT-2's vocab.json and merges.txt, and its marks."""
+"""The tokenizer of a Hugging Face directory, and its marks.
+
+A tokenizer.json, GPT-2's vocab.json and merges.txt, or BERT's vocab.txt (`huggingface_words.py`).
+"""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,6 +14,7 @@ from glassformer.data.tokenizer import Marks, Tokenizer
 from glassformer.data.tokenizer_json import byte_pair_model, core_from_json
 from glassformer.errors import UserError, require
 from glassformer.exchange.foreign import LARGEST_JSON, read_json
+from glassformer.exchange.huggingface_words import adapt, core_from_vocabulary, read_encoder_marks
 
 # GPT-2's files, under their names today and under their first ones.
 PAIRS = (("vocab.json", "merges.txt"), ("encoder.json", "vocab.bpe"))
@@ -18,10 +22,22 @@ GPT2_MARK = "<|endoftext|>"
 COPY = "Copy it again from where it came."
 
 
-def read_tokenizer(folder: Path, config: Mapping[str, Any], given: Path | None = None) -> Tokenizer:
+def read_tokenizer(
+    folder: Path, config: Mapping[str, Any], given: Path | None = None, lower_case: bool = False
+) -> Tokenizer:
     """The folder's tokenizer, or the given one with the folder's marks."""
-    core = _find(folder) if given is None else load_core(given)
-    return Tokenizer(core, _read_marks(folder, config, core))
+    about = _read_maybe(folder / "tokenizer_config.json")
+    if config.get("model_type") != "bert":
+        core = _find(folder) if given is None else load_core(given)
+        return Tokenizer(core, _read_marks(folder, config, core, about))
+    names = {**_read_maybe(folder / "special_tokens_map.json"), **about}
+    words, whole = folder / "vocab.txt", folder / "tokenizer.json"
+    if given is None and words.exists() and not whole.exists():
+        core = core_from_vocabulary(_read_text(words), str(words), names)
+    else:
+        core = _find(folder) if given is None else load_core(given)
+    adapt(core, about, lower_case)
+    return Tokenizer(core, read_encoder_marks(core, names))
 
 
 def load_core(path: Path) -> Core:
@@ -37,7 +53,7 @@ def _find(folder: Path) -> Core:
             return _read_pair(folder / vocab, folder / merges)
     sentencepiece = (folder / "tokenizer.model").exists()
     raise UserError(
-        f"{folder} holds no tokenizer.json, nor GPT-2's vocab.json and merges.txt.",
+        f"{folder} holds no tokenizer.json, nor GPT-2's vocab.json and merges.txt, nor BERT's vocab.txt.",
         "Save tokenizer.model as a tokenizer.json with transformers, and put it there."
         if sentencepiece
         else "Put it there, or name it with --tokenizer FILE.",
@@ -62,12 +78,9 @@ def _read_pair(vocab_path: Path, merges_path: Path) -> Core:
     return core
 
 
-def _read_marks(folder: Path, config: Mapping[str, Any], core: Core) -> Marks:
+def _read_marks(folder: Path, config: Mapping[str, Any], core: Core, about: Mapping[str, Any]) -> Marks:
     """What the tokenizer puts in front by itself, every mark that may end a text, and the chat template."""
-    about, named, generation = (
-        read_json(folder / name) if (folder / name).exists() else {}
-        for name in ("tokenizer_config.json", "special_tokens_map.json", "generation_config.json")
-    )
+    named, generation = (_read_maybe(folder / name) for name in ("special_tokens_map.json", "generation_config.json"))
     n_tokens = core.get_vocab_size()
     ends: dict[int, None] = {}
     for given in (generation.get("eos_token_id"), config.get("eos_token_id")):
@@ -93,6 +106,10 @@ def _token_id(token: Any, core: Core) -> int | None:
     if isinstance(token, dict):  # {"content": "</s>", "lstrip": false, …}
         token = token.get("content")
     return core.token_to_id(token) if isinstance(token, str) else None
+
+
+def _read_maybe(path: Path) -> dict[str, Any]:
+    return read_json(path) if path.exists() else {}
 
 
 def _chat_template(folder: Path, about: Mapping[str, Any]) -> str | None:

@@ -1,4 +1,4 @@
-"""A foreign language model into a model directory: find out the format, read, convert, prove, write."""
+"""A foreign model into a model directory: find out the format, read, convert, prove, write."""
 
 import json
 import re
@@ -10,12 +10,12 @@ import torch
 
 from glassformer.data.files import write_text
 from glassformer.errors import UserError, require
-from glassformer.exchange.foreign import Foreign, Progress, convert
+from glassformer.exchange.foreign import Foreign, ForeignModel, Progress, convert, task_of
 from glassformer.exchange.gguf_model import read_gguf
 from glassformer.exchange.huggingface_dir import read_huggingface
 from glassformer.exchange.llama2c import read_llama2c
-from glassformer.exchange.proof import Check, prove, report, sample_ids
-from glassformer.model import DecoderOnly
+from glassformer.exchange.proof import Check, prove, report, sample_ids, sample_picture
+from glassformer.model import EncoderOnly
 from glassformer.tasks.model_dir import Storage, load_model, save_model
 
 Format = Literal["auto", "huggingface", "gguf", "llama2c"]
@@ -100,16 +100,21 @@ def _find_format(source: Path) -> str:
     return "llama2c"
 
 
-def _write(foreign: Foreign, model: DecoderOnly, found: dict[str, Any], folder: Path) -> tuple[Storage, Check]:
+def _write(foreign: Foreign, model: ForeignModel, found: dict[str, Any], folder: Path) -> tuple[Storage, Check]:
     """The model directory, read again to see that it gives the same numbers."""
     storage: Storage = "fp16" if all(_fits_half(p) for p in model.parameters()) else "fp32"
     about = {"context": foreign.context, "imported": {key: found[key] for key in ("format", "source", "weights")}}
-    save_model(folder, "complete", model, foreign.tokenizer, about=about, storage=storage)
-    ids = sample_ids(foreign.tokenizer, model)[None]
+    about |= foreign.use
+    save_model(folder, task_of(model.settings), model, foreign.words, about=about, storage=storage)
+    if foreign.words is None:
+        assert isinstance(model, EncoderOnly)
+        sample = sample_picture(model)[None]
+    else:
+        sample = sample_ids(foreign.words, model)[None]
     with torch.no_grad():
-        before, after = model(ids), load_model(folder).model(ids)
+        before, after = model(sample), load_model(folder).model(sample)
     require(torch.equal(before, after), f"{folder} does not read back as it was written.", "Check the disk.")
-    return storage, Check("read again from the folder", True, f"{before.numel():,} equal logits, stored as {storage}")
+    return storage, Check("read again from the folder", True, f"{before.numel():,} equal numbers, stored as {storage}")
 
 
 def _fits_half(weight: torch.Tensor) -> bool:
@@ -122,17 +127,21 @@ def card(found: dict[str, Any]) -> str:
     kinds = ", ".join(f"{n} {kind}" for kind, n in found["weights"].items())
     rows = [
         ("source", f"{found['source']} ({found['format']})"),
+        ("task", found["task"]),
         ("weights", f"{found['parameters']:,} numbers; {kinds}; stored here as {found['storage']}"),
-        ("vocabulary", f"{found['vocabulary']:,} tokens, {found['rows']:,} rows; tokenizer: {found['tokenizer']}"),
-        ("context", f"{found['context']:,} tokens" if found["context"] else "not said"),
-        ("chat", "has a template" if found["chat_template"] else "no template"),
     ]
+    if "vocabulary" in found:
+        words = f"{found['vocabulary']:,} tokens, {found['rows']:,} rows; tokenizer: {found['tokenizer']}"
+        rows += [("vocabulary", words), ("context", f"{found['context']:,} tokens" if found["context"] else "not said")]
     checks = [f"- {'passed' if c['passed'] else 'NOT PASSED'}: {c['name']} ({c['found']})" for c in found["checks"]]
+    if "greedy" in found:
+        rows.append(("chat", "has a template" if found["chat_template"] else "no template"))
+        checks.append(f"- greedy continuation of {found['greedy']['prompt']!r}: {found['greedy']['text']!r}")
     return "\n".join(
         [
             f"# {found['source']}",
             "",
-            "A language model that was imported by Glassformer. Licence and origin are those of its source.",
+            "A model that was imported by Glassformer. Licence and origin are those of its source.",
             "",
             "| | |",
             "|---|---|",
@@ -141,7 +150,6 @@ def card(found: dict[str, Any]) -> str:
             "## Checked at import",
             "",
             *checks,
-            f"- greedy continuation of {found['greedy']['prompt']!r}: {found['greedy']['text']!r}",
             "",
             "Everything is in `import.json`.",
             "",

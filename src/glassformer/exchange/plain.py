@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from glassformer.exchange.foreign import Foreign
-from glassformer.model.settings import DecoderOnlySettings
+from glassformer.model.settings import Activation, DecoderOnlySettings
 
 Get = Callable[[str], Tensor | None]
 
@@ -37,7 +37,7 @@ def plain_logits(foreign: Foreign, settings: DecoderOnlySettings, ids: Tensor) -
 
 
 def _gpt2(get: Get, settings: DecoderOnlySettings, ids: Tensor) -> Tensor:
-    stack = settings.decoder
+    stack, activation = settings.decoder, settings.decoder.feed_forward.activation
 
     def norm(x: Tensor, name: str) -> Tensor:
         return F.layer_norm(x, x.shape[-1:], get(f"{name}.weight"), get(f"{name}.bias"), stack.norm.eps)
@@ -56,7 +56,7 @@ def _gpt2(get: Get, settings: DecoderOnlySettings, ids: Tensor) -> Tensor:
         q, k, v = linear(norm(x, f"h.{i}.ln_1"), f"h.{i}.attn.c_attn").chunk(3, dim=-1)
         q, k, v = (part.view(len(ids), stack.attention.n_heads, -1) for part in (q, k, v))  # (n, h, d/h)
         x = x + linear(_attend(q, k, v), f"h.{i}.attn.c_proj")
-        x = x + linear(_activate(linear(norm(x, f"h.{i}.ln_2"), f"h.{i}.mlp.c_fc"), settings), f"h.{i}.mlp.c_proj")
+        x = x + linear(activate(linear(norm(x, f"h.{i}.ln_2"), f"h.{i}.mlp.c_fc"), activation), f"h.{i}.mlp.c_proj")
     return norm(x, "ln_f")
 
 
@@ -92,7 +92,7 @@ def _llama(get: Get, settings: DecoderOnlySettings, ids: Tensor, interleaved: bo
         q, k, v = (linear(y, f"{layer}.self_attn.{p}_proj").view(len(ids), -1, d) for p in "qkv")
         x = x + linear(_attend(rotate(q), rotate(k), v), f"{layer}.self_attn.o_proj")
         y = norm(x, f"{layer}.post_attention_layernorm")
-        gate = _activate(linear(y, f"{layer}.mlp.gate_proj"), settings)
+        gate = activate(linear(y, f"{layer}.mlp.gate_proj"), stack.feed_forward.activation)
         x = x + linear(gate * linear(y, f"{layer}.mlp.up_proj"), f"{layer}.mlp.down_proj")
     return norm(x, "norm")
 
@@ -106,8 +106,8 @@ def _attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return torch.einsum("hnm,mhd->nhd", weights, v).flatten(1)
 
 
-def _activate(x: Tensor, settings: DecoderOnlySettings) -> Tensor:
-    match settings.decoder.feed_forward.activation:
+def activate(x: Tensor, name: Activation) -> Tensor:
+    match name:
         case "relu":
             return x.clamp(min=0)
         case "gelu":

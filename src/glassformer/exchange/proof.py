@@ -6,14 +6,18 @@ What is found goes into a report, which is stored with the model.
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from glassformer.data.framing import Framing
 from glassformer.data.tokenizer import Tokenizer
 from glassformer.errors import UserError, require
-from glassformer.exchange.foreign import Foreign
+from glassformer.exchange.foreign import Foreign, ForeignModel, task_of
 from glassformer.exchange.plain import plain_logits
-from glassformer.model import DecoderOnly
+from glassformer.exchange.plain_encoders import plain_bert, plain_vit
+from glassformer.model import DecoderOnly, EncoderOnly
+from glassformer.model.settings import PatchesSettings, TokensSettings
 
 TOLERANCE = 1e-4  # of a logit, or of the largest one where that is above 1
 N_SAMPLE = 48
@@ -34,23 +38,54 @@ class Check:
     found: str
 
 
-def prove(foreign: Foreign, model: DecoderOnly) -> list[Check]:
+def prove(foreign: Foreign, model: ForeignModel) -> list[Check]:
     """What can be said of a model that was just converted; what must not be ends in an error."""
-    check_vocabulary(foreign.tokenizer, model.settings.source.vocab_size)
-    ids = sample_ids(foreign.tokenizer, model)
+    if foreign.words is not None:
+        check_vocabulary(foreign.words, getattr(model.settings.source, "vocab_size", 0))
     with torch.no_grad():
-        ours, theirs = model(ids[None])[0], plain_logits(foreign, model.settings, ids)
+        pairs = _decoder_pairs(foreign, model) if isinstance(model, DecoderOnly) else _encoder_pairs(foreign, model)
     require(
-        bool(theirs.isfinite().all()),
+        all(bool(theirs.isfinite().all()) for _, _, theirs in pairs),
         "The weights give scores that are no numbers.",
         "The file is damaged; copy it again from where it came.",
     )
-    return [compare(ours, theirs, "the file's weights by plain formulas"), check_texts(foreign.tokenizer)]
+    checks = [compare(ours, theirs, "the file's weights by plain formulas", name) for name, ours, theirs in pairs]
+    if foreign.words is None:
+        return checks
+    return [*checks, check_texts(foreign.words) if isinstance(model, DecoderOnly) else check_frames(foreign.words)]
 
 
-def sample_ids(tokenizer: Tokenizer, model: DecoderOnly) -> Tensor:
+def _decoder_pairs(foreign: Foreign, model: DecoderOnly) -> list[tuple[str, Tensor, Tensor]]:
+    """What is compared: its name, ours and theirs."""
+    ids = sample_ids(foreign.tokenizer, model)
+    return [("logits", model(ids[None])[0], plain_logits(foreign, model.settings, ids))]
+
+
+def _encoder_pairs(foreign: Foreign, model: EncoderOnly) -> list[tuple[str, Tensor, Tensor]]:
+    if foreign.words is None:
+        picture = sample_picture(model)
+        ours = model.states(picture[None]).x[0], model(picture[None])[0]
+        theirs = plain_vit(foreign, model.settings, picture)
+    else:
+        ids = sample_ids(foreign.words, model)
+        types = (torch.arange(len(ids)) >= len(ids) // 2).long() % max(1, foreign.config.get("type_vocab_size", 2))
+        ours = model.states(ids[None], types=types[None]).x[0], model(ids[None], types=types[None])[0]
+        theirs = plain_bert(foreign, model.settings, ids, types)
+    return [("hidden states", ours[0], theirs[0]), ("what the head says", ours[1], theirs[1])]
+
+
+def sample_picture(model: EncoderOnly) -> Tensor:
+    """Noise of the size that the model reads."""
+    source = model.settings.source
+    assert isinstance(source, PatchesSettings)
+    return torch.randn(source.n_channels, source.height, source.width, generator=torch.Generator().manual_seed(1))
+
+
+def sample_ids(tokenizer: Tokenizer, model: ForeignModel) -> Tensor:
     """A text and, behind it, ids from all over the vocabulary."""
-    n_rows, settings = model.settings.source.vocab_size, model.settings.source
+    settings = model.settings.source
+    assert isinstance(settings, TokensSettings)
+    n_rows = settings.vocab_size
     longest = getattr(settings.positions, "max_len", N_SAMPLE)
     start = [] if tokenizer.marks.start is None else [tokenizer.marks.start]
     text = start + tokenizer.encode(TEXTS[0])[: N_SAMPLE // 2]
@@ -76,8 +111,8 @@ def check_vocabulary(tokenizer: Tokenizer, n_rows: int) -> None:
     )
 
 
-def compare(ours: Tensor, theirs: Tensor, what: str) -> Check:
-    """Logits of our model beside those of another computation."""
+def compare(ours: Tensor, theirs: Tensor, what: str, name: str = "logits") -> Check:
+    """Numbers of our model beside those of another computation."""
     difference = float((ours - theirs).abs().max())
     allowed = TOLERANCE * max(1.0, float(theirs.abs().max()))
     if not difference <= allowed:
@@ -85,13 +120,28 @@ def compare(ours: Tensor, theirs: Tensor, what: str) -> Check:
             f"The converted model differs from {what}: by {difference:.2g}, where {allowed:.2g} is allowed.",
             "This is a fault of Glassformer; please report it with the name of the model.",
         )
-    return Check(f"logits against {what}", True, f"largest difference {difference:.1e} in {ours.numel():,}")
+    return Check(f"{name} against {what}", True, f"largest difference {difference:.1e} in {ours.numel():,}")
 
 
 def check_texts(tokenizer: Tokenizer) -> Check:
     """Some tokenizers change texts (lower case, say), which is theirs to do: this is told, not refused."""
     changed = [text for text in TEXTS if tokenizer.decode(tokenizer.encode(text)) != text]
     return Check("texts come back from the tokenizer", not changed, f"{len(TEXTS) - len(changed)} of {len(TEXTS)}")
+
+
+def check_frames(tokenizer: Tokenizer) -> Check:
+    """An encoder gets texts with the marks that its own tokenizer puts around them; of pairs this is only told."""
+    framing, core, ids = Framing(tokenizer.marks, 2**20), tokenizer.core, tokenizer.encode_batch(TEXTS)
+    rows = [np.array(row, dtype=np.int64) for row in ids]
+    for text, row in zip(TEXTS, rows, strict=True):
+        require(
+            core.encode(text).ids == framing.frame([row])[0].tolist(),
+            "The tokenizer puts other marks around a text than one before it and one behind it.",
+            "Take a BERT with its own tokenizer.",
+        )
+    pair, (found, types) = core.encode(TEXTS[0], TEXTS[1]), framing.frame(rows[:2])
+    same = pair.ids == found.tolist() and pair.type_ids == types.tolist()
+    return Check("texts and pairs get the tokenizer's own marks", same, f"{len(TEXTS)} texts, {int(same)} of 1 pair")
 
 
 @torch.no_grad()
@@ -111,18 +161,29 @@ def continue_greedily(model: DecoderOnly, tokenizer: Tokenizer, prompt: str = PR
     return ids
 
 
-def report(foreign: Foreign, model: DecoderOnly, checks: list[Check]) -> dict[str, Any]:
+def report(foreign: Foreign, model: ForeignModel, checks: list[Check]) -> dict[str, Any]:
     """Everything that import.json says."""
-    ids = continue_greedily(model, foreign.tokenizer)
-    return {
+    found = {
         **foreign.about,
+        "task": task_of(model.settings),
         "parameters": sum(p.numel() for p in model.parameters()),
-        "vocabulary": foreign.tokenizer.vocab_size,
-        "rows": model.settings.source.vocab_size,
         "context": foreign.context,
-        "start": foreign.tokenizer.marks.start,
-        "ends": list(foreign.tokenizer.marks.ends),
-        "chat_template": foreign.tokenizer.marks.chat_template is not None,
         "checks": [asdict(check) for check in checks],
-        "greedy": {"prompt": PROMPT, "ids": ids, "text": foreign.tokenizer.decode(ids)},
+    }
+    if foreign.words is not None:
+        found |= _report_words(foreign.words, model)
+    if isinstance(model, DecoderOnly):
+        ids = continue_greedily(model, foreign.tokenizer)
+        found["greedy"] = {"prompt": PROMPT, "ids": ids, "text": foreign.tokenizer.decode(ids)}
+    return found
+
+
+def _report_words(tokenizer: Tokenizer, model: ForeignModel) -> dict[str, Any]:
+    assert isinstance(model.settings.source, TokensSettings)
+    return {
+        "vocabulary": tokenizer.vocab_size,
+        "rows": model.settings.source.vocab_size,
+        "start": tokenizer.marks.start,
+        "ends": list(tokenizer.marks.ends),
+        "chat_template": tokenizer.marks.chat_template is not None,
     }
