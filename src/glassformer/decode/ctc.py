@@ -1,8 +1,8 @@
 """CTC as a second opinion in a search: how likely the sound is, given how an answer begins.
 
 At every frame CTC says a token or the blank; an answer is what is left when repeats are joined and blanks dropped. The
-prefix score of h is the probability of all answers that begin with h, summed over all paths. (Graves, 2006; joint search
-after Watanabe et al., 2017.) Times where products run over frames are cumulated sums here: no loop over frames.
+prefix score of h is the probability of all answers that begin with h, summed over all paths. (Graves, 2006; the joint
+search after Watanabe et al., 2017.) Products over frames are cumulated sums of logarithms: no loop is needed.
 
 s sentences, k rows of each, r = s * k rows, t frames, N vocabulary
 """

@@ -1,5 +1,8 @@
 """Which source token each target token looked at, read off the cross-attention."""
 
+import contextlib
+from collections.abc import Iterator
+
 import torch
 from torch import Tensor, nn
 
@@ -19,18 +22,25 @@ def align(model: EncoderDecoder, source: list[int], target: list[int]) -> list[i
 @torch.inference_mode()
 def cross_weights(model: EncoderDecoder, source: list[int], target: list[int]) -> Tensor:
     """The mean over all layers and heads of the weights with which each target token was chosen."""
+    with watching_cross(model) as weights:
+        device = next(model.parameters()).device
+        model(torch.tensor([[*source, END]], device=device), torch.tensor([[START, *target]], device=device))
+    # Row i is the state that chose target i; the last one chose the end.
+    return torch.stack(weights).mean(dim=0)[0, : len(target)]  # (n, m)
+
+
+@contextlib.contextmanager
+def watching_cross(model: EncoderDecoder) -> Iterator[list[Tensor]]:
+    """What each layer's cross-attention weighs while the model runs, as the mean over its heads (b, n, m)."""
     weights: list[Tensor] = []
 
     def watch(_: nn.Module, inputs: tuple[Tensor, ...], __: Tensor) -> None:
-        weights.append(attention(*inputs[:3])[1].mean(dim=1))  # (1, n, m)
+        weights.append(attention(*inputs[:3])[1].mean(dim=1))  # (b, n, m)
 
     cores = [block.cross_attention.core for block in model.decoder.blocks]  # type: ignore[union-attr]
     hooks = [core.register_forward_hook(watch) for core in cores]  # type: ignore[union-attr]
     try:
-        device = next(model.parameters()).device
-        model(torch.tensor([[*source, END]], device=device), torch.tensor([[START, *target]], device=device))
+        yield weights
     finally:
         for hook in hooks:
             hook.remove()
-    # Row i is the state that chose target i; the last one chose the end.
-    return torch.stack(weights).mean(dim=0)[0, : len(target)]  # (n, m)

@@ -1,0 +1,102 @@
+"""`glassformer transcribe MODEL FILES…`."""
+
+import dataclasses
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from glassformer.tasks.transcriber import Answer, Segment, Transcript
+
+FORMATS = ("text", "srt", "vtt")
+
+
+def transcribe(
+    model: Annotated[str, typer.Argument(help="A model directory, or the name of a built-in model.")],
+    files: Annotated[
+        list[Path], typer.Argument(help="Recordings: wav, flac, ogg, mp3; or vectors for models that read them.")
+    ],
+    beam: Annotated[int, typer.Option(help="Hypotheses kept at each step; 1 is greedy.")] = 4,
+    max_len: Annotated[int, typer.Option(help="Tokens of a part between silences at most.")] = 400,
+    form: Annotated[str, typer.Option("--format", help="text, or subtitles: srt or vtt.")] = "text",
+    as_json: Annotated[
+        bool, typer.Option("--json", help="One JSON object a file: segments, scores, times of words.")
+    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Nothing on stderr but errors.")] = False,
+) -> None:
+    """Write down what is said: one line a file, in their order. A file that cannot be read is named on stderr.
+
+    glassformer transcribe runs/voice a.wav b.mp3
+    """
+    from glassformer.api import load_transcriber
+    from glassformer.decode.options import DecodeOptions
+    from glassformer.errors import UserError, require
+
+    require(form in FORMATS, f"There is no format {form!r}.", f"Choose {', '.join(FORMATS)}.")
+    require(
+        form == "text" or (len(files) == 1 and not as_json),
+        "Subtitles are for one file at a time.",
+        "Give one file, without --json.",
+    )
+    options = DecodeOptions(beam=beam, length_penalty=0.0, max_len=max_len)
+    transcriber = load_transcriber(model)
+    if not quiet:
+        typer.echo(f"engine: {transcriber.engine}", err=True)
+    n_bad = 0
+    for file, answer in zip(
+        files, transcriber.transcribe_files(files, options, as_json or form != "text"), strict=True
+    ):
+        if isinstance(answer, UserError):
+            n_bad += 1
+            typer.echo(f"glassformer: {answer}", err=True)
+        for line in _shown(file, answer, form, as_json):
+            print(line)
+        sys.stdout.flush()
+    if n_bad:
+        typer.echo(f"glassformer: {n_bad} of {len(files)} files could not be heard.", err=True)
+        raise typer.Exit(2)
+
+
+def _shown(file: Path, answer: "Answer", form: str, as_json: bool) -> Iterator[str]:
+    """A file that cannot be heard still has its line, so that lines and files stay side by side."""
+    from glassformer.errors import UserError
+
+    if isinstance(answer, UserError):
+        bad = {"file": str(file), "error": answer.message, "hint": answer.hint}
+        yield json.dumps(bad, ensure_ascii=False) if as_json else ""
+    elif as_json:
+        yield json.dumps(dataclasses.asdict(answer), ensure_ascii=False)
+    elif form == "text":
+        yield answer.text
+    else:
+        yield from subtitles(answer, form)
+
+
+def subtitles(answer: "Transcript", form: str) -> Iterator[str]:
+    """The segments as SubRip (srt) or WebVTT."""
+    if form == "vtt":
+        yield from ("WEBVTT", "")
+    number = 0
+    for segment in answer.segments:
+        if segment.text:
+            number += 1
+            yield from _cue(segment, number, form)
+
+
+def _cue(segment: "Segment", number: int, form: str) -> Iterator[str]:
+    point = "," if form == "srt" else "."
+    if form == "srt":
+        yield str(number)
+    yield f"{_clock(segment.start, point)} --> {_clock(segment.end, point)}"
+    yield segment.text.replace("-->", "->")
+    yield ""
+
+
+def _clock(seconds: float, point: str) -> str:
+    thousandths = round(seconds * 1000)
+    whole, rest = divmod(thousandths, 1000)
+    return f"{whole // 3600:02d}:{whole // 60 % 60:02d}:{whole % 60:02d}{point}{rest:03d}"

@@ -1,0 +1,225 @@
+"""From recordings to a finished model directory: check, prepare, train, choose, save."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from glassformer import config
+from glassformer.data.audio import Series, is_vectors, read_sound, read_vectors
+from glassformer.data.audio_store import AudioStore, write_audio_store
+from glassformer.data.features import FeatureSettings, automatic_features
+from glassformer.data.files import alone_in, write_text
+from glassformer.data.lines import text_hash
+from glassformer.data.recordings import Recording, RecordingFiles, read_recordings, recordings_fingerprint
+from glassformer.data.recordings_check import (
+    VECTORS_A_SECOND,
+    RecordingReport,
+    check_recordings,
+    explain_recordings,
+)
+from glassformer.data.split import default_number
+from glassformer.data.store import TokenStore, write_store
+from glassformer.data.tokenizer import Tokenizer, automatic_size, load_tokenizer, train_tokenizer
+from glassformer.errors import UserError, require
+from glassformer.model import choose_device, count_parameters
+from glassformer.sizes import full_name, load_size_data
+from glassformer.tasks.built_in import find_model
+from glassformer.tasks.model_dir import save_model
+from glassformer.tasks.run import Run, check_folder, identity_of
+from glassformer.tasks.transcribe import (
+    RecordingData,
+    TranscribeJob,
+    TranscribeRecipe,
+    automatic_transcribe_size,
+)
+from glassformer.tasks.transcribe_model import load_start, make_model
+from glassformer.train.machine import keep_memory
+from glassformer.train.report import Report
+
+# Hours that a training hears by default; less data is heard more often, but not more than so many times.
+HOURS, MOST_EPOCHS, LEAST_STEPS = 100, 150, 1500
+KINDS = ("char", "bpe", "word")
+
+
+@dataclass(frozen=True)
+class SpeechFiles:
+    train: RecordingFiles
+    valid: RecordingFiles | None  # None: hold some of the training recordings out
+
+
+def train_transcribe(
+    files: SpeechFiles,
+    recipe: TranscribeRecipe,
+    out: Path,
+    resume: bool = False,
+    device: str = "auto",
+    quiet: bool = False,
+    tensorboard: bool = False,
+) -> bool:
+    """Train in the folder `out`; False if the run was stopped before its end and can be taken up."""
+    began = time.monotonic()
+    keep_memory()
+    check_folder(out, resume)
+    _check_recipe(recipe, device)
+    found = check_recordings(files.train)
+    with alone_in(out):
+        return _train(files, found, recipe, device, Run(out, resume, Report(out, quiet, tensorboard), began))
+
+
+def _train(files: SpeechFiles, found: RecordingReport, recipe: TranscribeRecipe, device: str, run: Run) -> bool:
+    say, out = run.report.say, run.out
+    say(explain_recordings(found))
+    recipe = _resolve(recipe, found)
+    assert recipe.features is not None
+    identity = identity_of(
+        recipe, (recordings_fingerprint(f) if f is not None else None for f in (files.train, files.valid))
+    )
+    data = _prepare(files, recipe, run, identity)
+    model = make_model(recipe, data.train.tokenizer.vocab_size).to(choose_device(device))
+    kind = recipe.size if recipe.start is None else f"as {recipe.start}"
+    say(f"Model: {kind}, {count_parameters(model):,} parameters, {len(data.train.tokens):,} recordings to learn from.")
+    job = TranscribeJob(model, data.train, data.valid, recipe, recipe.features)
+    epochs = min(MOST_EPOCHS, max(1.0, HOURS * 3600 / found.seconds))
+    finished = run.train(job, recipe, identity, max(LEAST_STEPS, round(epochs * len(job.plan_epoch(0)))))
+    if finished is None:
+        return False
+    finished.about.update(
+        recordings=found.n_recordings,
+        features=config.to_data(recipe.features),
+        ctc=recipe.ctc,
+        longest=round(min(recipe.max_seconds, found.longest), 2),
+        alphabet=found.alphabet,
+    )
+    shown = {key: value for key, value in finished.about.items() if key not in ("features", "alphabet")}
+    run.write_card(
+        f"A speech recogniser trained by Glassformer; size {recipe.size}.",
+        f"glassformer transcribe {out.name} FILE.wav",
+        replace(finished, about=shown),
+    )
+    save_model(out, "transcribe", model, data.train.tokenizer, about=finished.about)
+    run.end(finished, f"glassformer transcribe {out} FILE.wav")
+    return True
+
+
+def _check_recipe(recipe: TranscribeRecipe, device: str) -> None:
+    """What can be refused before the data is read."""
+    choose_device(device)
+    if recipe.start is not None:
+        find_model(recipe.start)
+    elif recipe.size != "auto":
+        load_size_data(full_name(recipe.size, "transcribe"))
+    kind = recipe.tokenizer.kind
+    require(
+        kind in KINDS or Path(kind).is_file(),
+        f"There is no tokenizer {kind!r}.",
+        f"Choose {', '.join(KINDS)}, or give a tokenizer.json.",
+    )
+
+
+def _resolve(recipe: TranscribeRecipe, found: RecordingReport) -> TranscribeRecipe:
+    features = recipe.features
+    if recipe.start is not None:
+        start = load_start(recipe.start)
+        given = recipe.size != "auto" or recipe.model or features is not None
+        require(
+            not given, f"Training starts from {recipe.start}, whose shape is given.", "Leave out size and features."
+        )
+        features = start.features
+    elif features is None:
+        vectors = FeatureSettings(kind="vectors", n_features=max(1, found.width))
+        features = vectors if found.width else automatic_features(found.rate)
+    fits = features.n_features == found.width if found.width else features.kind != "vectors"
+    require(
+        fits and (features.kind == "vectors") == bool(found.width),
+        f"The model reads {features.kind} of {features.n_features} numbers, but the files hold "
+        f"{f'vectors of {found.width}' if found.width else 'sound'}.",
+        "Leave out the features' settings.",
+    )
+    size = automatic_transcribe_size(found.seconds) if recipe.size == "auto" and recipe.start is None else recipe.size
+    return replace(recipe, size=size, features=features)
+
+
+@dataclass(frozen=True)
+class Prepared:
+    train: RecordingData
+    valid: RecordingData
+
+
+def _prepare(files: SpeechFiles, recipe: TranscribeRecipe, run: Run, identity: str) -> Prepared:
+    """Samples and tokens on disk; what an earlier start of the same run made is used again."""
+    out, folder, say = run.out, run.data, run.report.say
+    if run.is_prepared(identity, recipe):
+        tokenizer = load_tokenizer(out / "tokenizer.json")
+        parts = [
+            RecordingData(AudioStore(folder / name), TokenStore(folder / name), tokenizer)
+            for name in ("train", "valid")
+        ]
+        return Prepared(*parts)
+    train, valid = _divide(files)
+    if recipe.start is not None:
+        tokenizer = load_start(recipe.start).tokenizer
+    else:
+        tokenizer = _make_tokenizer([item.text for item in train], recipe)
+    write_text(out / "tokenizer.json", tokenizer.to_json())
+    train_data, n_left_out = _write(train, tokenizer, recipe, folder / "train")
+    valid_data, _ = _write(valid, tokenizer, recipe, folder / "valid")
+    if n_left_out:
+        say(
+            f"{n_left_out:,} recordings are left out: unreadable, over {recipe.max_seconds:g} seconds, or with "
+            f"more than {recipe.max_tokens} tokens."
+        )
+    say(f"Vocabulary: {tokenizer.vocab_size:,} tokens. Validation: {len(valid_data.tokens):,} recordings.")
+    run.prepared(identity)
+    return Prepared(train_data, valid_data)
+
+
+def _make_tokenizer(texts: list[str], recipe: TranscribeRecipe) -> Tokenizer:
+    settings = recipe.tokenizer
+    if settings.kind not in KINDS:
+        return load_tokenizer(Path(settings.kind))
+    size = settings.size or automatic_size(sum(map(len, texts)))
+    return train_tokenizer(texts, settings.kind, size)  # type: ignore[arg-type]
+
+
+def _divide(files: SpeechFiles) -> tuple[list[Recording], list[Recording]]:
+    """Training and validation; what is held out is the same every time, and does not follow the order of the list."""
+    train = [item for item in read_recordings(files.train) if isinstance(item, Recording)]
+    if files.valid is not None:
+        return train, [item for item in read_recordings(files.valid) if isinstance(item, Recording)]
+    order = sorted(train, key=lambda item: text_hash(f"{item.path.name} {item.text}"))
+    held = {item.line for item in order[: default_number(len(train))]}
+    return [i for i in train if i.line not in held], [i for i in train if i.line in held]
+
+
+def _write(
+    items: list[Recording], tokenizer: Tokenizer, recipe: TranscribeRecipe, path: Path
+) -> tuple[RecordingData, int]:
+    features = recipe.features
+    assert features is not None
+    kept: list[list[int]] = []
+    rate = VECTORS_A_SECOND if features.kind == "vectors" else float(features.rate)
+
+    def series() -> Iterator[Series]:
+        for item in items:
+            ids = tokenizer.encode(item.text)
+            try:
+                found = read_series(item.path, features)
+            except UserError:  # the report has named it
+                continue
+            if len(found) <= recipe.max_seconds * rate and 0 < len(ids) <= recipe.max_tokens:
+                kept.append(ids)
+                yield found
+
+    audio = write_audio_store(path, series())
+    tokens = write_store(path, kept, tokenizer.vocab_size)
+    return RecordingData(audio, tokens, tokenizer), len(items) - len(kept)
+
+
+def read_series(path: Path, features: FeatureSettings) -> Series:
+    """A file as the model of these features reads it: samples of its rate, or vectors of its width."""
+    if features.kind == "vectors":
+        require(is_vectors(path), f"{path} is no file of vectors, which the model reads.", "Give .npy, .npz or .mfc.")
+        return read_vectors(path, features.n_features)
+    require(not is_vectors(path), f"{path} holds vectors, but the model hears sound.", "Give a wav, flac, ogg or mp3.")
+    return read_sound(path, features.rate)

@@ -1,0 +1,211 @@
+"""Transcription as a job for the training loop: recordings in, word error rate out."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import jiwer
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from glassformer.data.audio_augment import AugmentSettings, augment_vectors, augment_wave, hide_parts
+from glassformer.data.audio_store import AudioStore
+from glassformer.data.batch import Rows, by_length, cut, pad, plan_epoch
+from glassformer.data.features import FeatureSettings, extract, pad_features
+from glassformer.data.store import TokenStore
+from glassformer.data.tokenizer import END, PAD, START, Tokenizer
+from glassformer.decode.ctc import BLANK
+from glassformer.decode.options import DecodeOptions
+from glassformer.errors import require
+from glassformer.model import EncoderDecoder, Memory
+from glassformer.model.settings import FramesSettings, Settings
+from glassformer.tasks.run import Recipe
+from glassformer.tasks.transcribe_backend import TranscribeBackend
+from glassformer.train.loop import Validation
+from glassformer.train.loss import cross_entropy
+
+ROOM = 10  # tokens that a validation answer may be longer than the longest transcript
+
+
+@dataclass(frozen=True, kw_only=True)
+class TranscriptSettings(Settings):
+    # char, bpe, word, or the path of a tokenizer.json; characters need the least data.
+    kind: str = "char"
+    # None: grows with the text.
+    size: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TranscribeRecipe(Recipe):
+    # tiny, small, base, big, any name from `glassformer sizes`, or auto: from the hours.
+    size: str = "auto"
+    # Changes to the size, in its own words.
+    model: dict[str, Any] = field(default_factory=dict)
+    # One dial for the front-ends and both stacks; None leaves the size's own.
+    dropout: float | None = None
+    tokenizer: TranscriptSettings = field(default_factory=TranscriptSettings)
+    # None: what suits the rate of the recordings.
+    features: FeatureSettings | None = None
+    augment: AugmentSettings = field(default_factory=AugmentSettings)
+    # The share of CTC in the loss and in the search; the rest is attention.
+    ctc: float = 0.3
+    # Longer recordings, or transcripts of more tokens, are left out of training.
+    max_seconds: float = 30.0
+    max_tokens: int = 400
+
+    def __post_init__(self) -> None:
+        self._at_least(1, "max_tokens")
+        self._share("ctc")
+        require(self.max_seconds > 0, f"max_seconds is {self.max_seconds}.", "It must be above 0; 30 is usual.")
+
+
+def automatic_transcribe_size(seconds: float) -> str:
+    hours = seconds / 3600
+    return "tiny" if hours < 5 else "small" if hours < 50 else "base"
+
+
+@dataclass(frozen=True)
+class RecordingData:
+    """Recordings on disk and the tokens of their transcripts."""
+
+    audio: AudioStore
+    tokens: TokenStore
+    tokenizer: Tokenizer
+
+    def __post_init__(self) -> None:
+        n, m = len(self.audio), len(self.tokens)
+        require(n == m, f"There are {n} recordings but {m} transcripts.", "Prepare the data again.")
+        require(n > 0, "No recording is left to use.", "Raise max_seconds or max_tokens, or cut the recordings.")
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A batch to be made: its rows, and where in the run it stands, which decides how it is heard."""
+
+    rows: Rows
+    epoch: int
+    number: int
+
+
+@dataclass(frozen=True)
+class SpeechBatch:
+    features: Tensor  # (b, n, f)
+    keep: Tensor | None  # (b, n)
+    target_in: Tensor  # (b, m) <s> x y z
+    target_out: Tensor  # (b, m) x y z </s>, padding is PAD
+    n_tokens: int
+
+    def to(self, device: torch.device) -> "SpeechBatch":
+        keep = None if self.keep is None else self.keep.to(device)
+        tensors = (t.to(device) for t in (self.features, self.target_in, self.target_out))
+        features, target_in, target_out = tensors
+        return SpeechBatch(features, keep, target_in, target_out, self.n_tokens)
+
+
+class TranscribeJob:
+    """What the training loop asks of transcription."""
+
+    def __init__(
+        self,
+        model: EncoderDecoder,
+        train: RecordingData,
+        valid: RecordingData,
+        recipe: TranscribeRecipe,
+        features: FeatureSettings,
+    ) -> None:
+        self.model, self.train, self.valid = model, train, valid
+        self.recipe, self.settings, self.features = recipe, recipe.train, features
+        self.device = next(model.parameters()).device
+        self.lengths = self._lengths(train)
+
+    def _lengths(self, data: RecordingData) -> list[Rows]:
+        """Positions of the encoder, and tokens with their end."""
+        source = self.model.settings.source
+        assert isinstance(source, FramesSettings)
+        stride = int(np.prod(source.strides, dtype=np.int64))
+        vectors = self.features.kind == "vectors"
+        frames = data.audio.lengths if vectors else np.maximum(1, data.audio.lengths // self.features.hop_samples)
+        return [-(-frames // stride), data.tokens.lengths + 1]
+
+    def plan_epoch(self, epoch: int) -> list[Planned]:
+        batches = plan_epoch(self.lengths, self.settings.batch_tokens, self.settings.seed, epoch)
+        return [Planned(rows, epoch, i) for i, rows in enumerate(batches)]
+
+    def load(self, planned: Planned) -> SpeechBatch:
+        random = np.random.default_rng([self.settings.seed, planned.epoch, planned.number])
+        augment = self.recipe.augment
+        waves = [self.train.audio[i] for i in planned.rows]
+        if self.features.kind == "vectors":
+            waves = [augment_vectors(wave, augment, random) for wave in waves]
+        else:
+            waves = [augment_wave(wave, self.features.rate, augment, random) for wave in waves]
+        features = [hide_parts(f, augment, random) for f in extract(waves, self.features)]
+        return self._batch(features, self.train, planned.rows)
+
+    def _batch(self, features: list[Tensor], data: RecordingData, rows: Rows) -> SpeechBatch:
+        batch, keep = pad_features(features)
+        targets = [data.tokens[i] for i in rows]
+        target_in, _ = pad(targets, before=START)
+        target_out, real = pad(targets, after=END)
+        return SpeechBatch(batch, keep, target_in, target_out, int(real.sum())).to(self.device)
+
+    def n_tokens(self, batch: SpeechBatch) -> int:
+        return batch.n_tokens
+
+    def loss(self, batch: SpeechBatch) -> Tensor:
+        return self.loss_of(batch, self.settings.label_smoothing)
+
+    def loss_of(self, batch: SpeechBatch, smoothing: float) -> Tensor:
+        """(1 - ctc) times the attention's loss + ctc times CTC's, summed over the batch."""
+        model, share = self.model, self.recipe.ctc
+        memory = model.encode(batch.features, batch.keep)
+        states = model.decode(batch.target_in, memory)
+        answers = batch.target_out.flatten()
+        real = (answers != PAD).nonzero()[:, 0]
+        rows = model.head.prepare(states.flatten(0, 1)[real])
+        loss = cross_entropy(rows, model.head.w.weight, model.head.w.bias, answers[real], smoothing)
+        if share == 0:
+            return loss
+        return (1 - share) * loss + share * ctc_loss(model, memory, batch.target_out)
+
+    @torch.inference_mode()
+    def validate(self) -> Validation:
+        """The loss on all of the validation set, word and character errors by joint greedy search on its first."""
+        data, settings = self.valid, self.settings
+        lengths = self._lengths(data)
+        rows = by_length(lengths, np.arange(len(data.tokens)))
+        total, n_tokens = 0.0, 0
+        heard: dict[int, Tensor] = {}
+        for part in cut(rows, np.max([side[rows] for side in lengths], axis=0), settings.batch_tokens):
+            features = extract([data.audio[i] for i in part], self.features)
+            heard |= {i: f for i, f in zip(part.tolist(), features, strict=True) if i < settings.n_translated}
+            batch = self._batch(features, data, part)
+            total += float(self.loss_of(batch, 0.0))
+            n_tokens += batch.n_tokens
+        loss = total / n_tokens
+        if not heard:
+            return Validation(-loss, {"valid_loss": loss})
+        n = len(heard)
+        backend = TranscribeBackend(self.model, self.recipe.ctc, settings.batch_tokens)
+        options = DecodeOptions(beam=1, max_len=int(data.tokens.lengths[:n].max()) + ROOM)
+        found = backend.generate([heard[i] for i in range(n)], options)
+        guesses = [data.tokenizer.decode(best[0].ids) if best else "" for best in found]
+        answers = [data.tokenizer.decode(data.tokens[i].tolist()) for i in range(n)]
+        wer, cer = 100 * jiwer.wer(answers, guesses), 100 * jiwer.cer(answers, guesses)
+        exact = 100 * sum(guess == answer for guess, answer in zip(guesses, answers, strict=True)) / n
+        samples = [f"{guesses[i] or '(nothing)'}  (wanted: {answers[i]})" for i in sorted({0, n // 2, n - 1})]
+        metrics = {"valid_loss": loss, "wer": wer, "cer": cer, "exact": exact}
+        return Validation(100 - (wer + cer) / 2, metrics, samples)
+
+
+def ctc_loss(model: EncoderDecoder, memory: Memory, target_out: Tensor) -> Tensor:
+    """-log p of all paths that say the transcript, summed; a recording too short for its transcript counts nothing."""
+    assert model.ctc is not None
+    log_p = model.ctc(memory.x).float().log_softmax(dim=-1).transpose(0, 1)  # (n, b, N)
+    b, n = memory.x.shape[:2]
+    lengths = torch.full((b,), n, device=log_p.device) if memory.keep is None else memory.keep.sum(dim=1)
+    is_word = (target_out != PAD) & (target_out != END)
+    return F.ctc_loss(
+        log_p, target_out[is_word], lengths, is_word.sum(dim=1), blank=BLANK, reduction="sum", zero_infinity=True
+    )

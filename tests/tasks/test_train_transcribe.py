@@ -1,0 +1,215 @@
+"""From recordings to a model directory, end to end, on a language of tones; then the model in use."""
+
+import json
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import jiwer
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from glassformer.data.recordings import open_recordings
+from glassformer.errors import UserError
+from glassformer.tasks import transcribe as task
+from glassformer.tasks.evaluate_transcribe import count_mistakes, evaluate_transcribe, measure
+from glassformer.tasks.listen import Listener, read_commands
+from glassformer.tasks.model_dir import load_model
+from glassformer.tasks.train_transcribe import SpeechFiles, train_transcribe
+from glassformer.tasks.transcriber import Transcriber, Transcript
+from glassformer.tasks.word_times import forward_path
+from tests.data.sounds import noise, write_sound
+from tests.tasks.tones import RATE, say, tiny_recipe, write_recordings
+
+
+def files(path: Path) -> SpeechFiles:
+    return SpeechFiles(open_recordings(path), None)
+
+
+def trained(folder: Path, name: str = "out", **changes: Any) -> Path:
+    listed = folder / "sounds" / "list.tsv"
+    data = listed if listed.exists() else write_recordings(folder / "sounds")
+    out = folder / name
+    assert train_transcribe(files(data), tiny_recipe(**changes), out, device="cpu", quiet=True)
+    return out
+
+
+@pytest.fixture(scope="module")
+def taught(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Long enough to know the language."""
+    plain = {"speeds": [1.0], "noise": 0.0, "gain": 0.0, "n_time_masks": 0, "n_feature_masks": 0}
+    train = {"steps": 150, "validations": 2, "dropout_epochs": 0, "lr": 8e-3, "batch_tokens": 100}
+    return trained(tmp_path_factory.mktemp("tones"), ctc=0.6, augment=plain, train={**train, "label_smoothing": 0.0})
+
+
+def test_it_learns_the_language(taught: Path) -> None:
+    validation = json.loads((taught / "settings.json").read_text())["about"]["validation"]
+    assert validation["wer"] < 15
+
+
+def test_resumed_is_unbroken_to_the_bit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Augmentation included: what a batch sounds like depends on its place in the run alone."""
+    whole = trained(tmp_path, "whole")
+    n_loaded = 0
+    load = task.TranscribeJob.load
+
+    def failing(self: task.TranscribeJob, planned: task.Planned) -> task.SpeechBatch:
+        nonlocal n_loaded
+        n_loaded += 1
+        if n_loaded == 7:
+            raise RuntimeError("the light goes out")
+        return load(self, planned)
+
+    out = tmp_path / "broken"
+    data = tmp_path / "sounds" / "list.tsv"
+    monkeypatch.setattr(task.TranscribeJob, "load", failing)
+    with pytest.raises(RuntimeError):
+        train_transcribe(files(data), tiny_recipe(), out, device="cpu", quiet=True)
+    assert train_transcribe(files(data), tiny_recipe(), out, resume=True, device="cpu", quiet=True)
+    one, two = (load_file(folder / "model.safetensors") for folder in (whole, out))
+    assert all(torch.equal(one[name], two[name]) for name in one)
+
+
+def test_vectors_and_bpe(tmp_path: Path) -> None:
+    random = np.random.default_rng(0)
+    lines = []
+    for i in range(12):
+        np.save(tmp_path / f"{i}.npy", random.standard_normal((20 + i, 5)))
+        lines.append(f"{i}.npy\tword {i % 3}\n")
+    (tmp_path / "list.tsv").write_text("".join(lines))
+    changes = {"tokenizer": {"kind": "bpe", "size": 270}, "train": {"steps": 2}}
+    out = tmp_path / "out"
+    assert train_transcribe(files(tmp_path / "list.tsv"), tiny_recipe(**changes), out, device="cpu", quiet=True)
+    transcriber = Transcriber(load_model(out))
+    assert transcriber.features.kind == "vectors"
+    assert len(transcriber.transcribe([tmp_path / "0.npy", tmp_path / "1.npy"])) == 2
+    write_sound(tmp_path / "a.wav", say("low"), RATE)
+    with pytest.raises(UserError, match="is no file of vectors"):
+        transcriber.transcribe([tmp_path / "a.wav"])
+
+
+def test_start_from_another(taught: Path, tmp_path: Path) -> None:
+    out = tmp_path / "next"
+    recipe = replace(tiny_recipe(train={"steps": 2}), size="auto", model={}, start=str(taught))
+    data = taught.parent / "sounds" / "list.tsv"
+    assert train_transcribe(files(data), recipe, out, device="cpu", quiet=True)
+    old, new = (load_file(folder / "model.safetensors") for folder in (taught, out))
+    assert all(old[name].shape == new[name].shape for name in old)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"size": "huge"}, "There is no size 'huge'"),
+        ({"size": "translate-tiny"}, "no encoder-decoder that hears"),
+        ({"tokenizer": {"kind": "nothing"}}, "There is no tokenizer"),
+        ({"features": {"kind": "vectors", "n_features": 3}}, "but the files hold sound"),
+        ({"max_seconds": 0.01}, "No recording is left"),
+    ],
+)
+def test_what_is_refused(taught: Path, tmp_path: Path, changes: dict[str, Any], message: str) -> None:
+    data = taught.parent / "sounds" / "list.tsv"
+    with pytest.raises(UserError, match=message):
+        train_transcribe(files(data), tiny_recipe(**changes), tmp_path / "out", device="cpu", quiet=True)
+
+
+def test_each_file_gets_its_answer(taught: Path, tmp_path: Path) -> None:
+    good = write_sound(tmp_path / "good.wav", say("low high", 5), RATE)
+    (tmp_path / "bad.wav").write_text("no sound at all")
+    (tmp_path / "empty.wav").write_bytes(b"")
+    write_sound(tmp_path / "silent.wav", np.zeros(RATE, dtype=np.float32), RATE)
+    transcriber = Transcriber(load_model(taught))
+    names = [tmp_path / "bad.wav", good, tmp_path / "none.wav", tmp_path / "silent.wav", tmp_path / "empty.wav", good]
+    bad, heard, missing, silent, empty, again = transcriber.transcribe_files(names, details=True)
+    assert all(isinstance(answer, UserError) for answer in (bad, missing, empty))
+    assert isinstance(heard, Transcript)
+    assert heard == again
+    assert heard.text == "low high"
+    assert isinstance(silent, Transcript)
+    assert silent.text == ""
+    [segment] = heard.segments
+    assert [word.word for word in segment.words] == ["low", "high"]
+    assert 0 <= segment.words[0].start <= segment.words[1].start <= segment.words[1].end <= segment.end + 0.05
+
+
+def test_long_recordings_come_in_segments(taught: Path) -> None:
+    transcriber = Transcriber(load_model(taught))
+    pause = np.zeros(2 * RATE, dtype=np.float32)
+    wave = np.concatenate([say("low", 1), pause, say("high", 2), pause, say("low low", 3)])
+    [(text, _, seconds, segments)] = transcriber.hear([wave])
+    assert len(segments) == 3
+    assert text == " ".join(segment.text for segment in segments)
+    for segment in segments:
+        [alone] = transcriber.hear([wave[round(segment.start * RATE) : round(segment.end * RATE)]])
+        assert alone[0] == segment.text
+    assert seconds == pytest.approx(len(wave) / RATE, abs=1e-3)
+    assert segments[1].start == pytest.approx(len(say("low", 1)) / RATE + 2, abs=0.3)
+
+
+def test_batched_is_single(taught: Path) -> None:
+    transcriber = Transcriber(load_model(taught))
+    waves = [say("low high", 11), say("high", 12), say("low low high", 13)]
+    together = transcriber.hear(waves)
+    for wave, found in zip(waves, together, strict=True):
+        [alone] = transcriber.hear([wave])
+        assert alone[0] == found[0]
+        assert alone[1] == pytest.approx(found[1], abs=1e-4)
+
+
+def test_evaluation(taught: Path, tmp_path: Path) -> None:
+    data = write_recordings(tmp_path / "test", 12, seed=7)
+    data.write_text(data.read_text() + "missing.wav\tlow\n")
+    report = evaluate_transcribe(Transcriber(load_model(taught)), open_recordings(data))
+    own, baseline = report.systems
+    assert report.n_recordings == 12
+    assert report.n_bad == 1
+    assert "missing.wav" in str(report.bad_example)
+    assert own.wer.low <= own.wer.rate <= own.wer.high
+    assert own.wer.rate < baseline.wer.rate
+    texts = [line.split("\t")[1] for line in data.read_text().splitlines()[:12]]
+    commonest = Counter(texts).most_common(1)[0][0]
+    assert baseline.wer.rate == pytest.approx(100 * jiwer.wer(texts, [commonest] * 12))
+
+
+def test_mistakes_are_counted() -> None:
+    references, guesses = ["a b c", "a b", "x"], ["a d c", "a b e", ""]
+    found = {(m.wanted, m.heard): m.n for m in count_mistakes(references, guesses)}
+    assert found == {("b", "d"): 1, ("", "e"): 1, ("x", ""): 1}
+    assert measure("m", references, guesses).wer.rate == pytest.approx(100 * jiwer.wer(references, guesses))
+    assert measure("m", references, guesses).cer.rate == pytest.approx(100 * jiwer.cer(references, guesses))
+
+
+def test_commands(taught: Path, tmp_path: Path) -> None:
+    (tmp_path / "commands.txt").write_text("# what it knows\nlow high\n\nhigh  high high\nlow low\n")
+    commands = read_commands(tmp_path / "commands.txt")
+    assert commands == ["low high", "high high high", "low low"]
+    listener = Listener(Transcriber(load_model(taught)), commands)
+    names = []
+    for i, text in enumerate(["low high", "high high high", "low low", "high"]):
+        names.append(write_sound(tmp_path / f"{i}.wav", say(text, 20 + i), RATE))
+    names.append(write_sound(tmp_path / "noise.wav", noise(0.5, RATE, 0.2), RATE))
+    names.append(write_sound(tmp_path / "silent.wav", np.zeros(RATE, dtype=np.float32), RATE))
+    found = list(listener.listen([*names, tmp_path / "none.wav"]))
+    assert [answer.best for answer in found[:3]] == commands
+    assert [answer.command for answer in found[3:6]] == [None, None, None]
+    assert isinstance(found[6], UserError)
+    for answer in found[:6]:
+        assert 0 <= answer.confidence <= 1
+
+
+def test_lists_of_commands_that_are_none(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="There is no file"):
+        read_commands(tmp_path / "none.txt")
+    (tmp_path / "empty.txt").write_text("# nothing\n")
+    with pytest.raises(UserError, match="holds no command"):
+        read_commands(tmp_path / "empty.txt")
+
+
+def test_the_forward_path_never_goes_back() -> None:
+    gain = np.full((3, 9), -1.0)
+    for row, columns in enumerate([(0, 3), (3, 4), (4, 9)]):
+        gain[row, slice(*columns)] = 1.0
+    assert forward_path(gain) == [0, 3, 4]
