@@ -13,10 +13,8 @@ from typing import TYPE_CHECKING
 from glassformer.errors import UserError
 
 if TYPE_CHECKING:
+    from glassformer.api import Face
     from glassformer.fast.choose import Engine, Precision
-    from glassformer.tasks.classifier import Classifier
-    from glassformer.tasks.completer import Completer
-    from glassformer.tasks.translator import Translator
 
 # Threads that wait for each other spin for a moment, then sleep. The default is to spin on, which beside one other busy
 # process made training many times slower (docs/log.md). OpenMP reads this when torch is loaded.
@@ -26,9 +24,7 @@ __version__ = version("glassformer")
 __all__ = ["UserError", "__version__", "load"]
 
 
-def load(
-    model: str | Path, engine: "Engine" = "auto", precision: "Precision" = "auto"
-) -> "Translator | Completer | Classifier":
+def load(model: str | Path, engine: "Engine" = "auto", precision: "Precision" = "auto") -> "Face":
     """A model directory, or a built-in model by name, ready to use."""
     from glassformer.api import load  # torch takes seconds to load: only those who need it wait
 

@@ -16,22 +16,38 @@ from glassformer.tasks.built_in import find_model
 from glassformer.tasks.classifier import Classifier
 from glassformer.tasks.completer import Completer
 from glassformer.tasks.embedder import Embedder
+from glassformer.tasks.filler import Filler
 from glassformer.tasks.model_dir import LoadedModel, load_model
+from glassformer.tasks.transcriber import Transcriber
 from glassformer.tasks.translator import Translator
 
+# Each task has its own face.
+Face = Translator | Completer | Classifier | Filler | Transcriber | Embedder
 
-def load(
-    model: str | Path, engine: Engine = "auto", precision: Precision = "auto"
-) -> Translator | Completer | Classifier | Embedder:
+
+def load(model: str | Path, engine: Engine = "auto", precision: Precision = "auto") -> Face:
     """A model directory, or a built-in model by name, with the fastest engine that can run it."""
     loaded = _load(model, engine, precision)
     if loaded.task == "complete":
         return _completer(loaded, precision)
     if loaded.task == "classify":
         return Classifier(loaded)
+    if loaded.task == "fill":
+        return Filler(loaded)
+    if loaded.task == "transcribe":
+        return _transcriber(loaded)
     if loaded.task == "embed":
         return _embedder(loaded)
     return _translator(loaded, engine, precision)
+
+
+def load_transcriber(
+    model: str | Path,
+    engine: Engine = "auto",
+    precision: Precision = "auto",
+) -> Transcriber:
+    """The same where nothing but a recogniser will do."""
+    return _transcriber(_load(model, engine, precision))
 
 
 def load_classifier(model: str | Path) -> Classifier:
@@ -42,6 +58,11 @@ def load_classifier(model: str | Path) -> Classifier:
 def load_embedder(model: str | Path) -> Embedder:
     """One vector a text from any model that reads text."""
     return _embedder(load_model(find_model(model)))
+
+
+def load_filler(model: str | Path) -> Filler:
+    """The same where nothing but a model for blanks will do."""
+    return Filler(load_model(find_model(model)))
 
 
 def load_translator(model: str | Path, engine: Engine = "auto", precision: Precision = "auto") -> Translator:
@@ -63,6 +84,10 @@ def _load(model: str | Path, engine: Engine, precision: Precision) -> LoadedMode
     for name, given, known in (("engine", engine, get_args(Engine)), ("precision", precision, get_args(Precision))):
         require(given in known, f"There is no {name} {given!r}.", f"Choose {', '.join(known)}.")
     return load_model(find_model(model))
+
+
+def _transcriber(loaded: LoadedModel) -> Transcriber:
+    return Transcriber(loaded)
 
 
 def _completer(loaded: LoadedModel, precision: Precision, draft: Completer | None = None) -> Completer:

@@ -125,7 +125,7 @@ def test_fine_tuning_starts_from_a_model(run: Path, tmp_path: Path) -> None:
     ("change", "answer"),
     [
         ({"size": "giant"}, "There is no size 'giant'"),
-        ({"size": "translate-tiny", "model": {}}, "is no decoder"),
+        ({"size": "translate-tiny", "model": {}}, "is of another shape"),
         ({"tokenizer": {"kind": "runes"}}, "There is no tokenizer 'runes'"),
         ({"start": "nowhere", "size": "auto"}, "There is no model 'nowhere'"),
         ({"start": "en-de", "size": "auto", "model": {}}, "is a model for translate"),

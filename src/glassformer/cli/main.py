@@ -16,11 +16,16 @@ from glassformer.cli import (
     embed,
     evaluate,
     export,
+    fill,
     import_,
     learn,
+    listen,
+    look,
     models,
     sizes,
     train,
+    train_transcribe,
+    transcribe,
     translate,
 )
 from glassformer.errors import UserError
@@ -36,8 +41,11 @@ for verb in (
     check.check,
     translate.translate,
     complete.complete,
+    fill.fill,
     classify.classify,
     embed.embed,
+    transcribe.transcribe,
+    listen.listen,
     evaluate.evaluate,
     export.export,
     models.models,
@@ -45,7 +53,9 @@ for verb in (
 ):
     app.command()(verb)
 app.command()(learn.learn)
+app.command()(look.look)
 app.command("import")(import_.import_)
+train.train.command()(train_transcribe.transcribe)
 app.add_typer(train.train, name="train")
 
 

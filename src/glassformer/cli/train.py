@@ -203,6 +203,54 @@ def classify(
     raise typer.Exit(0 if finished else 130)
 
 
+@train.command()
+def fill(
+    data: Annotated[
+        list[Path], typer.Argument(help="Text files, folders of them, or JSONL with a field text; .gz too.")
+    ],
+    out: Out,
+    valid: Annotated[
+        list[Path] | None, typer.Option(help="Validation text, as DATA; else the end is held out.")
+    ] = None,
+    field: Annotated[str, typer.Option(help="The field of JSONL files that holds the text.")] = "text",
+    size: Size = "auto",
+    minutes: Minutes = None,
+    steps: Steps = None,
+    context: Annotated[int | None, typer.Option(help="Tokens that the model sees at once; 128 if left out.")] = None,
+    start: Annotated[str | None, typer.Option("--from", help="A trained or imported model to start from.")] = None,
+    tokenizer: Annotated[str | None, typer.Option(help="bpe, char, byte, word, or a tokenizer.json.")] = None,
+    vocab: Vocab = None,
+    recipe: RecipeFile = None,
+    changes: Changes = None,
+    resume: Resume = False,
+    device: Device = "auto",
+    tensorboard: TensorBoard = False,
+    quiet: Quiet = False,
+) -> None:
+    """Train an encoder on text by letting it fill blanks; labels can be taught to it afterwards.
+
+    glassformer train fill book.txt --out runs/book --minutes 15
+    """
+    from glassformer.data.documents import open_documents
+    from glassformer.tasks.fill import FillRecipe
+    from glassformer.tasks.text import TextFiles
+    from glassformer.tasks.train_fill import train_fill
+
+    files = TextFiles(open_documents(data, field), open_documents(valid, field) if valid else None)
+    flags = {
+        "size": size if size != "auto" else None,
+        "start": start,
+        "context": context,
+        "train.minutes": minutes,
+        "train.steps": steps,
+        "tokenizer.kind": tokenizer,
+        "tokenizer.size": vocab,
+    }
+    checked = read_recipe(FillRecipe, recipe, flags, changes)
+    finished = train_fill(files, checked, out, resume, device, quiet, tensorboard)
+    raise typer.Exit(0 if finished else 130)
+
+
 def read_recipe(kind: type[R], file: Path | None, flags: dict[str, Any], changes: list[str] | None) -> R:
     """The recipe file, over it the flags, over them what --set says."""
     from glassformer import config

@@ -138,14 +138,23 @@ class EncoderOnly(nn.Module):
         if self.settings.tie_output:
             self.head.w.weight = self.source.embedding.weight  # type: ignore[union-attr]
 
-    def states(self, source: Tensor, keep: Tensor | None = None, types: Tensor | None = None) -> Memory:
+    def states(
+        self,
+        source: Tensor,
+        keep: Tensor | None = None,
+        types: Tensor | None = None,
+        mask: Tensor | None = None,
+        positions: Tensor | None = None,
+    ) -> Memory:
+        """The states before the head; `mask` and `positions` serve rows of tokens that hold several documents."""
         require(
-            types is None or isinstance(self.source, Tokens),
-            f"types mark sentences, but the source is {self.settings.source.kind}.",
-            "Give types = None.",
+            (types is None and positions is None) or isinstance(self.source, Tokens),
+            f"types and positions are those of tokens, but the source is {self.settings.source.kind}.",
+            "Give types = None and positions = None.",
         )
-        x, keep = self.source(source, keep) if types is None else self.source(source, keep, types=types)
-        return Memory(self.encoder(x, keep), keep)
+        of_tokens = {"types": types, "positions": positions} if isinstance(self.source, Tokens) else {}
+        x, keep = self.source(source, keep, **of_tokens)
+        return Memory(self.encoder(x, keep, positions, mask), keep)
 
     def forward(self, source: Tensor, keep: Tensor | None = None, types: Tensor | None = None) -> Tensor:
         states = self.states(source, keep, types)

@@ -1,0 +1,43 @@
+"""`glassformer fill MODEL [TEXT…]`."""
+
+import dataclasses
+import json
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from glassformer.tasks.filler import Filled
+
+
+def fill(
+    model: Annotated[str, typer.Argument(help="A model directory, or the name of a built-in model.")],
+    text: Annotated[
+        list[str] | None, typer.Argument(help="Texts with ___ for each blank; without them, stdin.")
+    ] = None,
+    top: Annotated[int, typer.Option(help="So many words for each blank.")] = 5,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a text: words and probabilities.")] = False,
+) -> None:
+    """Fill the blanks of a text with the likeliest words.
+
+    glassformer fill runs/book "The ___ ran down the ___."
+    """
+    from glassformer.api import load_filler
+    from glassformer.cli.stdin import stdin_lines
+
+    filler = load_filler(model)
+    for texts in [text] if text else stdin_lines():
+        for given, filled in zip(texts, filler.fill(texts, top), strict=True):
+            if as_json:
+                typer.echo(json.dumps({"given": given, **dataclasses.asdict(filled)}, ensure_ascii=False))
+            else:
+                typer.echo("\n".join([filled.text, *_table(filled)]))
+
+
+def _table(filled: "Filled") -> list[str]:
+    """The best words, one line for each blank."""
+    rows = [
+        [f"{guess.word} {guess.p:.0%}" if guess.p >= 0.01 else f"{guess.word} <1%" for guess in guesses]
+        for guesses in filled.blanks
+    ]
+    return [f"  {number}. {', '.join(row)}" for number, row in enumerate(rows, start=1)]
