@@ -5,8 +5,10 @@ import torch
 from torch import nn
 
 from glassformer.errors import UserError
-from glassformer.train.optim import build_optimizer
-from glassformer.train.settings import TrainSettings
+from glassformer.model import build
+from glassformer.sizes import load_size
+from glassformer.train.optim import build_optimizer, speed_of
+from glassformer.train.settings import FineTuning, TrainSettings
 
 
 def small_model() -> nn.Module:
@@ -49,6 +51,33 @@ def test_frozen_parameters_are_left_out() -> None:
     assert sum(len(group["params"]) for group in optimizer.param_groups) == 2
     model[0].bias.requires_grad_(False)  # type: ignore[index]
     assert len(build_optimizer(model, TrainSettings()).param_groups) == 1
+
+
+def test_lower_layers_learn_slower_and_the_head_faster() -> None:
+    changes = ["source.vocab_size=20", "encoder.d_model=16", "encoder.n_layers=3"]
+    model = build(load_size("classify-tiny", changes))
+    settings = FineTuning(layer_decay=0.5, head_speed=4.0, weight_decay=0.1)
+    speeds = {name: speed_of(name, model, settings) for name, _ in model.named_parameters()}
+    assert speeds["head.w.weight"] == 4.0
+    assert speeds["encoder.norm.weight"] == speeds["encoder.blocks.2.feed_forward.w_1.weight"] == 1.0
+    assert speeds["encoder.blocks.1.self_attention.w_q.weight"] == 0.5
+    assert speeds["encoder.blocks.0.self_attention.w_q.bias"] == 0.25
+    assert speeds["source.embedding.weight"] == 0.125
+    groups = build_optimizer(model, settings).param_groups
+    found = {id(p): (group["speed"], group["weight_decay"]) for group in groups for p in group["params"]}
+    for name, parameter in model.named_parameters():
+        assert found[id(parameter)] == (speeds[name], 0.1 if parameter.dim() >= 2 else 0.0)
+
+
+def test_without_fine_tuning_all_learn_alike() -> None:
+    groups = build_optimizer(small_model(), TrainSettings()).param_groups
+    assert [group["speed"] for group in groups] == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("change", [{"layer_decay": 0.0}, {"layer_decay": 1.5}, {"head_speed": 0.0}])
+def test_speeds_out_of_range(change: dict[str, float]) -> None:
+    with pytest.raises(UserError, match=f"train.{next(iter(change))} is"):
+        FineTuning(**change)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

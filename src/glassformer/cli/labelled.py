@@ -19,7 +19,8 @@ def open_subject(
     from glassformer.data.labelled import open_labelled
     from glassformer.tasks.classify_texts import read_texts
 
-    train, others = open_labelled(data, columns), open_labelled(valid, columns) if valid else None
+    train = open_labelled(data, columns)
+    others = open_labelled(valid, columns, like=train) if valid else None
     return lambda recipe: read_texts(train, others, recipe)
 
 
@@ -30,5 +31,6 @@ def open_exam(
     from glassformer.data.labelled import open_labelled
     from glassformer.tasks.evaluate_classify import exam_of_texts
 
-    known = open_labelled(memory, columns) if memory else None
-    return exam_of_texts(classifier, open_labelled(data, columns), known, limit)
+    files = open_labelled(data, columns)
+    known = open_labelled(memory, columns, like=files) if memory else None
+    return exam_of_texts(classifier, files, known, limit)

@@ -46,15 +46,10 @@ class Framing:
     @staticmethod
     def _fit(lengths: list[int], room: int) -> list[int]:
         """Lengths that fit; the longer text gives way first."""
-        cut = list(lengths)
-        if len(cut) == 1:
-            return [min(cut[0], room)]
-        first, second = cut
+        if len(lengths) == 1:
+            return [min(lengths[0], room)]
+        first, second = lengths
         if first + second <= room:
-            return cut
-        half = room // 2
-        if second <= half:
-            return [room - second, second]
-        if first <= room - half:
-            return [first, room - first]
-        return [room - half, half]
+            return lengths
+        short = min(first, second, room // 2)
+        return [short, room - short] if first <= second else [room - short, short]

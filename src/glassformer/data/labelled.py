@@ -12,7 +12,7 @@ from typing import Any
 from glassformer.data.labelled_layout import Columns, LabelledLayout, guess_labelled
 from glassformer.data.labels import Raw
 from glassformer.data.layout import read_field
-from glassformer.data.lines import check_text, text_hash
+from glassformer.data.lines import check_text, sample_lines, text_hash
 from glassformer.data.rows import HALF, BadLine, Table, json_records, table_rows, whole
 from glassformer.data.split import default_number
 from glassformer.errors import require
@@ -65,16 +65,27 @@ class LabelledTexts:
         return said
 
 
-def open_labelled(paths: Iterable[str | Path], columns: Columns | None = None) -> LabelledFiles:
-    """Look at the files and say how to read them."""
+def open_labelled(
+    paths: Iterable[str | Path], columns: Columns | None = None, like: LabelledFiles | None = None
+) -> LabelledFiles:
+    """Look at the files and say how to read them: as is asked, as others were read, or as they look."""
     files = tuple(Path(path) for path in paths)
     require(bool(files), "No file was given.", "Give a file of labelled texts.")
     for path in files:
         check_text(path)
+    same = None if like is None or (columns and columns.asked) else like.layouts[0]
+    if same is not None and all(_is_such_table(path, same) for path in files):
+        columns = same.as_columns()
     layouts = tuple(guess_labelled(path, columns or Columns()) for path in files)
     n_texts = {len(layout.columns or layout.fields) for layout in layouts}
     require(len(n_texts) == 1, "Some files have one text a line, others two.", "Name the columns: --text, --text2.")
     return LabelledFiles(files, layouts)
+
+
+def _is_such_table(path: Path, layout: LabelledLayout) -> bool:
+    """Whether a file has as many columns as one without a header."""
+    first = next(line for line in sample_lines(path) if line.strip()).decode("utf-8", errors="replace")
+    return not layout.header and layout.kind == "tsv" and first.count("\t") + 1 == layout.n_columns
 
 
 def read_labelled(files: LabelledFiles) -> LabelledTexts:

@@ -55,6 +55,13 @@ class LabelledLayout:
     fields: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
+    def as_columns(self) -> Columns:
+        """To read another file of the same make in the same way; a header speaks for itself."""
+        if self.kind == "jsonl" or self.header:
+            return Columns()
+        *texts, label = (str(i + 1) for i in self.columns)
+        return Columns(texts[0], texts[1] if len(texts) > 1 else None, label)
+
 
 @dataclass(frozen=True)
 class _Profile:
@@ -155,6 +162,8 @@ def _label_column(
         return 1
     longest = max(range(len(profiles)), key=lambda i: profiles[i].length)
     free = [i for i in range(len(profiles)) if i not in (taken or [longest])]
+    if len(profiles) == 2 and not taken:  # labels are numbers, or repeat more than texts do
+        return min((0, 1), key=lambda i: (not profiles[i].is_numeric, profiles[i].n_distinct, profiles[i].length))
     if len(free) == 1:
         return free[0]
     few = [i for i in free if 1 < profiles[i].n_distinct <= max(2, len(body) // 2) and not profiles[i].has_spaces]

@@ -137,12 +137,12 @@ def split_label(label: Raw, separator: str) -> tuple[str, ...]:
 
 
 def _separator(distinct: Counter[str]) -> str:
-    """What parts labels, if anything: taken apart, there are fewer of them."""
+    """What parts labels, if anything: taken apart, there are fewer of them; a name may well have a comma."""
     n = distinct.total()
-    for separator in ("|", ","):
+    for separator, spare in (("|", 0), (",", 1)):
         joined = sum(times for label, times in distinct.items() if separator in label)
         parts = {part for label in distinct for part in split_label(label, separator)}
-        if joined * 20 >= n and 1 < len(parts) < len(distinct):
+        if joined * 20 >= n and 1 < len(parts) <= len(distinct) - spare:
             return separator
     return ""
 

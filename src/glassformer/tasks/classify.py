@@ -104,6 +104,11 @@ class ClassifyRecipe(Recipe):
                 f"{name} leaves a trained model as it is, but none is given to start from.",
                 "Name one with --from.",
             )
+        require(
+            self.lora is None or not self.freeze,
+            "LoRA leaves all layers as they are, so that freezing some has no meaning.",
+            "Give one of them.",
+        )
         require(self.epochs is None or self.epochs > 0, f"epochs is {self.epochs}.", "It must be above 0.")
 
     @property

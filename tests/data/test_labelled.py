@@ -1,0 +1,166 @@
+"""Labelled texts are found in tables and JSON lines as people write them, and what cannot be used is named."""
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from glassformer.data.labelled import Example, hold_out_examples, open_labelled, read_labelled
+from glassformer.data.labelled_layout import Columns
+from glassformer.errors import UserError
+
+SST = "sentence\tlabel\nhide new secretions \t0\ncontains no wit , only labored gags \t0\ngood\t1\nfine film\t1\n"
+COLA = (
+    "gj04\t1\t\tOne more \"pseudo generalization and I'm giving up.\n"
+    "gj04\t0\t*\tThe more he reads, more he understands.\n"
+    "ks08\t1\t\tThe bird sang.\nks08\t0\t??\tThe sang bird.\nks08\t1\t\tFine.\n"
+)
+RTE = (
+    "index\tsentence1\tsentence2\tlabel\n"
+    '0\t"No weapons found.\tWeapons were found.\tnot_entailment\n'
+    "1\tA place of sorrow.\tThere is sorrow.\tentailment\n"
+)
+
+
+def write(folder: Path, text: str | bytes, name: str = "data.tsv") -> Path:
+    path = folder / name
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+def rows(path: Path, **columns: str) -> list[tuple[int, tuple[str, ...], object]]:
+    found = read_labelled(open_labelled([path], Columns(**columns)))
+    return [(e.line, e.texts, e.label) for e in found.examples]
+
+
+def test_sst(tmp_path: Path) -> None:
+    assert rows(write(tmp_path, SST))[:2] == [
+        (2, ("hide new secretions",), "0"),
+        (3, ("contains no wit , only labored gags",), "0"),
+    ]
+
+
+def test_cola_has_no_header_and_a_bare_quote(tmp_path: Path) -> None:
+    found = rows(write(tmp_path, COLA))
+    assert [label for _, _, label in found] == ["1", "0", "1", "0", "1"]
+    assert found[0] == (1, ("One more \"pseudo generalization and I'm giving up.",), "1")
+
+
+def test_rte_pairs_and_a_quote_that_never_closes(tmp_path: Path) -> None:
+    assert rows(write(tmp_path, RTE)) == [
+        (2, ('"No weapons found.', "Weapons were found."), "not_entailment"),
+        (3, ("A place of sorrow.", "There is sorrow."), "entailment"),
+    ]
+
+
+@pytest.mark.parametrize("change", ["plain", "bom", "crlf", "gz", "no last newline"])
+def test_the_same_in_every_dress(tmp_path: Path, change: str) -> None:
+    data = SST.encode()
+    data = {
+        "plain": data,
+        "bom": b"\xef\xbb\xbf" + data,
+        "crlf": data.replace(b"\n", b"\r\n"),
+        "gz": gzip.compress(data),
+        "no last newline": data[:-1],
+    }[change]
+    assert rows(write(tmp_path, data, "a.tsv.gz" if change == "gz" else "a.tsv")) == rows(write(tmp_path, SST))
+
+
+def test_csv_with_quotes_and_unknown_names(tmp_path: Path) -> None:
+    text = 'id,words,mood\n1,"good, really",up\n2,"bad ""thing""",down\n3,so bad,down\n4,so good,up\n'
+    assert rows(write(tmp_path, text, "a.csv"), text="words", label="mood")[:2] == [
+        (2, ("good, really",), "up"),
+        (3, ('bad "thing"',), "down"),
+    ]
+
+
+@pytest.mark.parametrize("order", ["text first", "label first"])
+def test_two_columns_without_names(tmp_path: Path, order: str) -> None:
+    pairs = [("a rather long text", "x"), ("another long text here", "y"), ("a third of them", "x"), ("four", "y")] * 2
+    lines = [f"{t}\t{y}" if order == "text first" else f"{y}\t{t}" for t, y in pairs]
+    assert [(t[0], y) for _, t, y in rows(write(tmp_path, "\n".join(lines)))] == pairs
+
+
+def test_columns_by_number(tmp_path: Path) -> None:
+    text = "7\tgood it is\tnot so\tA\n8\tbad it is\toh well\tB\n"
+    assert rows(write(tmp_path, text), text="2", text2="3", label="4")[1] == (2, ("bad it is", "oh well"), "B")
+
+
+def test_json_lines(tmp_path: Path) -> None:
+    records = [
+        {"premise": "a", "hypothesis": "b", "label": 1},
+        {"premise": "c", "hypothesis": "d", "label": True},
+        {"premise": "e", "hypothesis": "f", "label": ["x", "y"]},
+        {"premise": "g", "hypothesis": "h", "label": None},
+    ]
+    path = write(tmp_path, "\n".join(map(json.dumps, records)), "a.jsonl")
+    found = read_labelled(open_labelled([path]))
+    assert [(e.texts, e.label) for e in found.examples] == [
+        (("a", "b"), "1"),
+        (("c", "d"), "true"),
+        (("e", "f"), ("x", "y")),
+    ]
+    assert (found.bad[0][1].line, found.bad[0][1].reason) == (4, "has no label in the field label")
+
+
+def test_other_names_of_glue(tmp_path: Path) -> None:
+    mrpc = "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String\n1\t7\t8\tone thing\tanother thing\n0\t9\t9\tit is\tis it\n"
+    assert rows(write(tmp_path, mrpc, "m.tsv"))[0] == (2, ("one thing", "another thing"), "1")
+    qnli = "index\tquestion\tsentence\tlabel\n0\tWhen?\tIn May.\tentailment\n"
+    assert rows(write(tmp_path, qnli, "q.tsv"))[0] == (2, ("When?", "In May."), "entailment")
+    sts = "index\tgenre\tsentence1\tsentence2\tscore\n0\tmain\tA plane.\tAn air plane.\t4.8\n"
+    assert rows(write(tmp_path, sts, "s.tsv"))[0] == (2, ("A plane.", "An air plane."), "4.8")
+
+
+def test_bad_lines_are_named(tmp_path: Path) -> None:
+    found = read_labelled(open_labelled([write(tmp_path, SST + "\t1\nno label\t \nthree\tcells\there\n")]))
+    assert [(bad.line, bad.reason) for _, bad in found.bad] == [
+        (6, "has an empty text"),
+        (7, "has an empty label"),
+        (8, "has 3 columns, not 2"),
+    ]
+    assert "data.tsv line 6, which has an empty text" in str(found)
+
+
+@pytest.mark.parametrize(
+    ("text", "columns", "said"),
+    [
+        ("one\ntwo\n", {}, "has one column"),
+        (SST, {"label": "mood"}, "no column 'mood'"),
+        (SST, {"label": "3"}, "no column '3'"),
+        (SST, {"text": "sentence", "label": "sentence"}, "different columns"),
+        ("a\tb c\td\n1\t2 3\t4\n5\t6 7\t8\n", {}, "which column is the label"),
+        ("sentence\tlabel\n \t1\n", {}, "no labelled text"),
+    ],
+)
+def test_useless_files(tmp_path: Path, text: str, columns: dict[str, str], said: str) -> None:
+    with pytest.raises(UserError, match=said) as raised:
+        rows(write(tmp_path, text), **columns)
+    assert "data.tsv" in str(raised.value)
+
+
+def test_json_without_labels(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="it has id, words"):
+        open_labelled([write(tmp_path, '{"id": 1, "words": "x"}\n', "a.jsonl")])
+
+
+def test_held_out_keeps_classes_and_parts_no_duplicates() -> None:
+    texts = [f"text {i % 150}" for i in range(300)]
+    classes = ["rare" if i % 150 < 12 else "common" for i in range(300)]
+    held = set(hold_out_examples(texts, classes, 50))
+    assert 40 <= len(held) <= 55
+    assert {texts[i] for i in held}.isdisjoint({texts[i] for i in range(300) if i not in held})
+    assert sum(classes[i] == "rare" for i in held) == pytest.approx(4, abs=2)
+    assert held == set(hold_out_examples(texts, classes, 50))
+
+
+def test_place() -> None:
+    assert Example(Path("a.tsv"), 7, ("x",), "y").place == "a.tsv line 7"
+
+
+def test_a_file_without_names_is_read_as_the_one_before(tmp_path: Path) -> None:
+    train = open_labelled([write(tmp_path, "x\tlong text here\ny\tmore of it\nx\tand so on\ny\tyes\n", "a.tsv")])
+    other = write(tmp_path, "a very long label indeed\tno\n", "b.tsv")
+    found = read_labelled(open_labelled([other], like=train)).examples
+    assert [(e.texts, e.label) for e in found] == [(("no",), "a very long label indeed")]
