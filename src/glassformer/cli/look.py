@@ -29,7 +29,9 @@ def look(
     rolled: Annotated[bool, typer.Option("--rollout", help="For a map: all layers multiplied out.")] = False,
     answer: Annotated[str | None, typer.Option(help="Make the model say this, instead of its own answer.")] = None,
     beam: Annotated[int, typer.Option(help="Hypotheses that a translation's search holds.")] = 4,
-    max_tokens: Annotated[int, typer.Option(help="Tokens that a completion adds.")] = 12,
+    max_tokens: Annotated[
+        int | None, typer.Option(help="Tokens of the answer at most; a completion shows 12 if not told.")
+    ] = None,
     ablate: Annotated[bool, typer.Option(help="Try the answer without each head, one by one.")] = True,
     as_json: Annotated[bool, typer.Option("--json", help="Print what the page shows, and write no file.")] = False,
 ) -> None:

@@ -19,20 +19,21 @@ from glassformer.tasks.generator import Generator
 from glassformer.tasks.model_dir import LoadedModel
 
 LONGEST = 256  # positions; a picture of more is no picture, and attention's numbers grow with the square
+COMPLETION = 12  # tokens that a completion shows, where nothing else is asked for
 
 
 @dataclass(frozen=True, kw_only=True)
 class LookOptions:
     # Hypotheses that a translation's search holds.
     beam: int = 4
-    # Tokens that are made at most; a completion shows as many.
-    max_tokens: int = 12
+    # Tokens of the answer at most; None: a translation to its end, and of a completion its beginning.
+    max_tokens: int | None = None
     # What the model is made to say, instead of its own answer.
     answer: str | None = None
 
     def __post_init__(self) -> None:
         for name, value in (("beam", self.beam), ("max_tokens", self.max_tokens)):
-            require(value >= 1, f"{name} is {value}.", "It must be 1 or more.")
+            require(value is None or value >= 1, f"{name} is {value}.", "It must be 1 or more.")
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,8 @@ def _translation(loaded: LoadedModel, text: str, options: LookOptions) -> Subjec
     source_ids = torch.tensor([[*source, END]], device=device)
     nodes: list[Node] = []
     if options.answer is None:
-        search = DecodeOptions(beam=options.beam, nbest=options.beam, max_len=LONGEST)
+        longest = min(options.max_tokens or LONGEST, LONGEST - 1)
+        search = DecodeOptions(beam=options.beam, nbest=options.beam, max_len=longest)
         search = fit_options(model, 0, search)
         watched = WatchedSteps(DecoderSteps(model, model.encode(source_ids), options.beam, search.max_len + 1))
         found = beam_search(watched, torch.tensor([[START]], device=device), search, END)[0]
@@ -100,7 +102,7 @@ def _completion(loaded: LoadedModel, text: str, options: LookOptions) -> Subject
     prompt = completer.prompt_ids(text)
     _check_length(len(prompt))
     if options.answer is None:
-        greedy = CompleteOptions(max_tokens=options.max_tokens, temperature=0.0)
+        greedy = CompleteOptions(max_tokens=options.max_tokens or COMPLETION, temperature=0.0)
         generator = Generator(completer.model, [prompt], greedy, tokenizer.marks.ends, completer.context)
         answer = [chosen.id for step in generator for _, chosen in step]
     else:

@@ -36,9 +36,10 @@ const AttentionView = (() => {
     const rows = Data.rows(run, kind), columns = Data.columns(run, kind), w = Data.weights(run, kind, state.layer, state.head);
     if (!w) return Draw.missing();
     const m = columns.length, height = ROW * Math.max(rows.length, m) + 8;
-    const cut = (text) => ([...text].length > 16 ? `${[...text].slice(0, 15).join("")}…` : text);
+    const narrow = innerWidth < 640, [left_, right, width, longest] = narrow ? [90, 190, 340, 10] : [150, 350, 520, 16];
+    const cut = (text) => ([...text].length > longest ? `${[...text].slice(0, longest - 1).join("")}…` : text);
     const y = (i) => ROW * i + ROW / 2 + 4;
-    const svg = make("svg:svg", { viewBox: `0 0 520 ${height}`, width: "100%", style: "max-width: 46rem", role: "group", "aria-label": "Words on the left look at words on the right" });
+    const svg = make("svg:svg", { viewBox: `0 0 ${width} ${height}`, width: "100%", style: "max-width: 46rem", role: "group", "aria-label": "Words on the left look at words on the right" });
     const strokes = make("svg:g"), values = make("svg:g");
     svg.append(strokes, values);
     const focus = (chosen) => {
@@ -47,17 +48,17 @@ const AttentionView = (() => {
       for (let i = 0; i < rows.length; i++) for (let j = 0; j < m; j++) {
         const value = w.values[i * m + j], on = chosen === null || chosen === i;
         if (value < (chosen === null ? 0.03 : 0.005) || !on) continue;
-        strokes.append(make("svg:line", { x1: 152, y1: y(i), x2: 348, y2: y(j), stroke: "var(--more)", "stroke-width": (0.6 + 5 * value).toFixed(2), "stroke-opacity": Math.min(1, 0.08 + value).toFixed(3), "stroke-linecap": "round" }));
+        strokes.append(make("svg:line", { x1: left_ + 2, y1: y(i), x2: right - 2, y2: y(j), stroke: "var(--more)", "stroke-width": (0.6 + 5 * value).toFixed(2), "stroke-opacity": Math.min(1, 0.08 + value).toFixed(3), "stroke-linecap": "round" }));
       }
       if (chosen !== null) for (let j = 0; j < m; j++) {
         const value = w.values[chosen * m + j];
-        values.append(make("svg:rect", { x: 350, y: y(j) - 10, width: 120, height: 20, rx: 3, fill: "var(--more)", "fill-opacity": (0.75 * value).toFixed(3) }),
-          make("svg:text", { x: 516, y: y(j) + 5, "text-anchor": "end", class: "soft" }, Draw.number(value)));
+        values.append(make("svg:rect", { x: right, y: y(j) - 10, width: narrow ? 90 : 120, height: 20, rx: 3, fill: "var(--more)", "fill-opacity": (0.75 * value).toFixed(3) }),
+          make("svg:text", { x: width - 4, y: y(j) + 5, "text-anchor": "end", class: "soft" }, Draw.number(value)));
       }
       left.forEach((node, i) => node.setAttribute("font-weight", chosen === i ? 700 : 400));
     };
     const left = rows.map((word, i) => {
-      const node = make("svg:text", { x: 146, y: y(i) + 5, "text-anchor": "end", tabindex: "0", role: "button", "data-row": i, style: "cursor: pointer",
+      const node = make("svg:text", { x: left_ - 4, y: y(i) + 5, "text-anchor": "end", tabindex: "0", role: "button", "data-row": i, style: "cursor: pointer",
         "aria-label": `${word} looks at ${top(w, i, columns)}` }, cut(word));
       node.addEventListener("pointerenter", () => focus(i));
       node.addEventListener("focus", () => focus(i));
@@ -67,7 +68,7 @@ const AttentionView = (() => {
       });
       return node;
     });
-    svg.append(...left, ...columns.map((word, j) => make("svg:text", { x: 354, y: y(j) + 5 }, cut(word))));
+    svg.append(...left, ...columns.map((word, j) => make("svg:text", { x: right + 4, y: y(j) + 5 }, cut(word))));
     svg.addEventListener("pointerleave", () => focus(state.pinned ? state.position : null));
     focus(state.pinned ? state.position : null);
     return svg;

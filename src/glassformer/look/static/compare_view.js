@@ -2,7 +2,7 @@
 // Two inputs: their answers, where their attention differs, and which part of the stream carries the difference.
 
 const CompareView = (() => {
-  const { make, number } = Draw;
+  const { make } = Draw;
 
   function answers(runs) {
     const rows = runs.map((run, k) => make("tr", {}, make("th", { scope: "row" }, "AB"[k]), make("td", { class: "left" }, run.text), make("td", { class: "left" }, run.answer)));
@@ -11,7 +11,7 @@ const CompareView = (() => {
 
   function carried(comparison, run) {
     const box = make("section", {}, make("h3", {}, "Where the difference is at work"));
-    box.append(make("p", { class: "soft" }, `Given A, the model holds B's answer for e^${number(comparison.foreign, 2)} a token; given B, for e^${number(comparison.own, 2)}.`));
+    box.append(make("p", { class: "soft" }, `Given B, the model gives each token of B's answer a share of ${Draw.share(Math.exp(comparison.own))} (geometric mean); given A, ${Draw.share(Math.exp(comparison.foreign))}.`));
     if (!comparison.map) return box.append(make("p", { class: "soft" }, "Give two inputs of as many tokens and with different answers, and the stream of one can be put into the other place by place.")), box;
     const names = comparison.stack === "encoder" ? run.source : Data.names(run, Data.all.model.stacks.at(-1)), n = comparison.map.length;
     box.append(make("p", { class: "soft" }, "A was run again with B's stream put in at one layer and position. 1 means that B's answer became as likely as for B itself, 0 that nothing changed."));

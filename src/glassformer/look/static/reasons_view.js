@@ -19,8 +19,9 @@ const ReasonsView = (() => {
       make("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": "Logit lens" }, make("table", { id: "lens" }, make("thead", {}, make("tr", {}, make("td"), names.map((n, i) => make("th", { scope: "col", style: i === state.position ? "font-weight: 700" : null }, n)))), make("tbody", {}, body))));
   }
 
+  /** A part by its stack, its layer and what it does. */
   function pretty(path) {
-    return path.replace("decoder.blocks.", "decoder ").replace("encoder.blocks.", "encoder ").replace(".self_attention", ": self-attention").replace(".cross_attention", ": attention to the source").replace(".feed_forward", ": feed-forward").replace(".embedding", ": embedding").replace(".positions", ": positions");
+    return path.replace(".blocks.", " ").replace(".self_attention", " self").replace(".cross_attention", " to source").replace(".feed_forward", " feed-forward").replace(".", " ");
   }
 
   function attribution(run, state) {
