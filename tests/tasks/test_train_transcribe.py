@@ -141,7 +141,7 @@ def test_long_recordings_come_in_segments(taught: Path) -> None:
     wave = np.concatenate([say("low", 1), pause, say("high", 2), pause, say("low low", 3)])
     [(text, _, seconds, segments)] = transcriber.hear([wave])
     assert len(segments) == 3
-    assert text == " ".join(segment.text for segment in segments)
+    assert text == " ".join(segment.text for segment in segments if segment.text)
     for segment in segments:
         [alone] = transcriber.hear([wave[round(segment.start * RATE) : round(segment.end * RATE)]])
         assert alone[0] == segment.text

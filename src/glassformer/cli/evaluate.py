@@ -52,18 +52,21 @@ def evaluate(
 ) -> None:
     """Score a model beside simple baselines.
 
-    A translator with BLEU and chrF, a language model with bits per byte, a classifier with accuracy and F1.
+    A translator with BLEU and chrF, a language model with bits per byte, a classifier with accuracy and F1,
+    a recogniser with word and character errors.
 
     glassformer evaluate runs/en-de test.tsv --memory train.tsv
     """
     from glassformer.api import load
     from glassformer.cli.evaluate_classify import run_evaluate_classify
+    from glassformer.cli.evaluate_transcribe import run_evaluate_transcribe
     from glassformer.data.labelled_layout import Columns
     from glassformer.data.pairs import open_pairs
     from glassformer.decode.options import DecodeOptions
     from glassformer.tasks.classifier import Classifier
     from glassformer.tasks.completer import Completer
     from glassformer.tasks.evaluate_translate import evaluate_translate
+    from glassformer.tasks.transcriber import Transcriber
 
     loaded = load(model, engine, precision)  # type: ignore[arg-type]
     if isinstance(loaded, Completer):
@@ -72,6 +75,10 @@ def evaluate(
     if isinstance(loaded, Classifier):
         columns = Columns(text, text2, label)
         run_evaluate_classify(model, loaded, data, memory, columns, limit, worst, picture, as_json, quiet)
+        return
+    if isinstance(loaded, Transcriber):
+        with _Bar(quiet, "heard") as bar:
+            run_evaluate_transcribe(model, loaded, data, (source, target), beam, limit, worst, as_json, bar.show)
         return
     files = open_pairs(data, source, target)
     # Fields have names in one file only; aligned files beside a table are read as they are.
