@@ -22,7 +22,7 @@ FLOORS = [
     {"cli"},
 ]
 # Neighbours on one floor that know each other, in this direction only.
-NEIGHBOURS = {("config", "errors"), ("tasks", "train")}
+NEIGHBOURS = {("config", "errors"), ("tasks", "train"), ("fast", "exchange")}
 FLOOR = {part: i for i, floor in enumerate(FLOORS) for part in floor}
 
 

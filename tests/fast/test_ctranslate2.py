@@ -15,8 +15,8 @@ from glassformer.errors import UserError
 from glassformer.fast.ctranslate2 import CTranslate2Backend, cannot_run, to_spec, write_ctranslate2
 from glassformer.model.settings import (
     AttentionSettings,
-    DecoderOnlySettings,
     EncoderDecoderSettings,
+    EncoderOnlySettings,
     FramesSettings,
     LearnedSettings,
     NormSettings,
@@ -34,7 +34,7 @@ ROTARY = AttentionSettings(n_heads=4, rotary=RotarySettings())
 @pytest.mark.parametrize(
     ("settings", "reason"),
     [
-        (DecoderOnlySettings(), "decoder_only"),
+        (EncoderOnlySettings(), "encoder_only"),
         (EncoderDecoderSettings(source=FramesSettings(), tie_source_target=False), "frames"),
         (EncoderDecoderSettings(head=TokenHeadSettings(transform="gelu")), "transform"),
         (EncoderDecoderSettings(encoder=stack(n_layers=0), decoder=stack()), "encoder has none"),

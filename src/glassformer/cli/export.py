@@ -3,7 +3,7 @@
 import shutil
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -58,16 +58,16 @@ def export(
 
 
 def _write(loaded: "LoadedModel", to: str, precision: str, folder: Path) -> None:
-    from glassformer.errors import require
+    from glassformer.errors import UserError
     from glassformer.fast.ctranslate2 import write_ctranslate2
-    from glassformer.model import EncoderDecoder
+    from glassformer.fast.ctranslate2_decoder import write_ctranslate2_decoder
+    from glassformer.model import DecoderOnly, EncoderDecoder
     from glassformer.tasks.model_dir import save_model
 
     if to == "huggingface":
         from glassformer.exchange.huggingface_export import write_huggingface
 
-        for check in write_huggingface(loaded, folder)["checks"]:
-            typer.echo(f"  {check['name']}: {check['found']}", err=True)
+        _tell(write_huggingface(loaded, folder))
         return
     if to == "glassformer":
         source = None if loaded.source_tokenizer is loaded.tokenizer else loaded.source_tokenizer
@@ -76,11 +76,22 @@ def _write(loaded: "LoadedModel", to: str, precision: str, folder: Path) -> None
             if (loaded.path / name).exists():
                 shutil.copyfile(loaded.path / name, folder / name)
         return
-    require(isinstance(loaded.model, EncoderDecoder), f"This is a model for {loaded.task}.", "Export a translator.")
-    assert isinstance(loaded.model, EncoderDecoder)
-    kind = "int8" if precision == "int8" else "float32"
-    write_ctranslate2(loaded.model, loaded.tokenizer, folder, kind, loaded.source_tokenizer)  # type: ignore[arg-type]
+    kind: Literal["int8", "float32"] = "int8" if precision == "int8" else "float32"
+    if isinstance(loaded.model, DecoderOnly):
+        _tell(write_ctranslate2_decoder(loaded, folder, kind))
+        return
+    if not isinstance(loaded.model, EncoderDecoder):
+        raise UserError(
+            f"This is a model for {loaded.task}, which CTranslate2 does not run here.",
+            "Export a translator or a language model.",
+        )
+    write_ctranslate2(loaded.model, loaded.tokenizer, folder, kind, loaded.source_tokenizer)
     for name in ("tokenizer.json", "source_tokenizer.json"):
         if (loaded.path / name).exists():
             shutil.copyfile(loaded.path / name, folder / name)
     (folder / "README.md").write_text(HOW_TO, encoding="utf-8")
+
+
+def _tell(report: dict[str, Any]) -> None:
+    for check in report["checks"]:
+        typer.echo(f"  {check['name']}: {check['found']}", err=True)

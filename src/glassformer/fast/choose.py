@@ -7,6 +7,8 @@ from glassformer.errors import UserError
 from glassformer.fast.ctranslate2 import CTranslate2Backend
 from glassformer.fast.ctranslate2_spec import cannot_run
 from glassformer.fast.int8 import can_run_int8, quantise_int8
+from glassformer.fast.native import why_no_native
+from glassformer.fast.native_stack import run_natively
 from glassformer.model import DecoderOnly, EncoderDecoder
 from glassformer.tasks.backend import Backend, TorchBackend
 
@@ -37,9 +39,13 @@ def choose_backend(
 
 def choose_decoder(model: DecoderOnly, precision: Precision = "auto") -> tuple[DecoderOnly, str]:
     """A language model in int8 where that is faster, which is where its weights do not fit the processor's cache."""
-    fits = next(model.parameters()).device.type == "cpu" and can_run_int8()
+    on_cpu = next(model.parameters()).device.type == "cpu"
     large = sum(p.numel() for p in model.parameters()) >= LARGE
-    if precision == "int8" or (precision == "auto" and fits and large):
+    if precision == "fp32" or (precision == "auto" and not (on_cpu and large)):
+        return model, "torch fp32"
+    if on_cpu and why_no_native() is None:
+        return run_natively(model), "C++ int8"
+    if precision == "int8" or can_run_int8():
         return quantise_int8(model), "torch int8"
     return model, "torch fp32"
 

@@ -44,15 +44,16 @@ def write_ctranslate2(
     Read there, an empty source gives an empty answer without asking the model.
     """
     spec = to_spec(model, _tokens(tokenizer), _tokens(source_tokenizer or tokenizer))
-    folder.mkdir(parents=True, exist_ok=True)
-    _write(spec, folder, precision)
+    write_spec(spec, folder, precision)
 
 
 def _tokens(tokenizer: Tokenizer) -> list[str]:
     return [str(tokenizer.core.id_to_token(i)) for i in range(tokenizer.vocab_size)]
 
 
-def _write(spec: Any, folder: Path, precision: Precision) -> None:
+def write_spec(spec: Any, folder: Path, precision: Precision) -> None:
+    """What `to_spec` gives, as the files that CTranslate2 loads."""
+    folder.mkdir(parents=True, exist_ok=True)
     spec.validate()
     spec.optimize(quantization=precision)
     spec.save(str(folder))
@@ -124,7 +125,7 @@ class CTranslate2Backend:
         source_tokens = [*tokens[:END], SOURCE_END, *tokens[END + 1 :]]
         spec = to_spec(self.model, tokens, source_tokens, end_source=False, n_positions=n_positions)
         with tempfile.TemporaryDirectory() as folder:
-            _write(spec, Path(folder), self.precision)
+            write_spec(spec, Path(folder), self.precision)
             return ctranslate2.Translator(
                 folder, compute_type=self.precision, inter_threads=self.n_threads, intra_threads=1
             )

@@ -1,7 +1,7 @@
 """Our weights as CTranslate2 lays them out.
 
-What it has no word for is put in words it has, with equal numbers: grouped heads become copies, heads whose keys and
-values differ in width are filled up with zeros, no positions are positions of zero.
+What it has no word for is put in words it has, with equal numbers: a translator's grouped heads become copies, heads
+whose keys and values differ in width are filled up with zeros, no positions are positions of zero.
 
 h heads, d width of a head, D width of a head after filling up
 """
@@ -23,7 +23,14 @@ from glassformer.model.heads import TokenHead
 from glassformer.model.inputs import Tokens
 from glassformer.model.layers import FeedForward
 from glassformer.model.positions import LearnedPositions, SinusoidalPositions, sinusoids
-from glassformer.model.settings import EncoderDecoderSettings, ModelSettings, StackSettings, TokensSettings
+from glassformer.model.settings import (
+    DecoderOnlySettings,
+    EncoderDecoderSettings,
+    ModelSettings,
+    StackSettings,
+    TokenHeadSettings,
+    TokensSettings,
+)
 from glassformer.model.stack import Block, Stack
 
 # Waves have no longest position, but a table of them has.
@@ -40,13 +47,17 @@ ACTIVATIONS = {
 
 def cannot_run(settings: ModelSettings) -> str | None:
     """Why CTranslate2 cannot run such a model, or None if it can."""
-    if not isinstance(settings, EncoderDecoderSettings):
-        return f"it translates, and the model is {settings.kind}"
+    if not isinstance(settings, EncoderDecoderSettings | DecoderOnlySettings):
+        return f"it translates or completes, and the model is {settings.kind}"
     if not isinstance(settings.source, TokensSettings):
         return f"it reads tokens, and the source is {settings.source.kind}"
+    if not isinstance(settings.head, TokenHeadSettings):
+        return f"it says tokens, and the head is for {settings.head.kind}"
     if settings.head.transform is not None:
         return "its output is one projection, and the head has a transform"
-    sides = (("encoder", settings.source, settings.encoder), ("decoder", settings.target, settings.decoder))
+    sides = [("decoder", settings.source, settings.decoder)]
+    if isinstance(settings, EncoderDecoderSettings):
+        sides = [("encoder", settings.source, settings.encoder), ("decoder", settings.target, settings.decoder)]
     for name, tokens, stack in sides:
         if stack.n_layers == 0:
             return f"it needs at least one layer, and the {name} has none"
@@ -60,6 +71,11 @@ def cannot_run(settings: ModelSettings) -> str | None:
     return None
 
 
+def check_can_run(settings: ModelSettings) -> None:
+    if (reason := cannot_run(settings)) is not None:
+        raise UserError(f"CTranslate2 cannot run this model: {reason}.", "Use the torch engine.")
+
+
 def to_spec(
     model: EncoderDecoder,
     tokens: list[str],
@@ -69,25 +85,24 @@ def to_spec(
 ) -> Any:
     """The model as CTranslate2 describes one; with `end_source` it will add the end to each source by itself."""
     settings = model.settings
-    if (reason := cannot_run(settings)) is not None:
-        raise UserError(f"CTranslate2 cannot run this model: {reason}.", "Use the torch engine.")
+    check_can_run(settings)
     assert isinstance(model.source, Tokens)
     assert isinstance(model.target, Tokens)
     assert isinstance(model.head, TokenHead)
-    encoder = transformer_spec.TransformerEncoderSpec(**_shape(settings.encoder))
-    decoder = transformer_spec.TransformerDecoderSpec(**_shape(settings.decoder))
-    _fill_tokens(encoder, encoder.embeddings[0], model.source)
-    _fill_tokens(decoder, decoder.embeddings, model.target)
+    encoder = transformer_spec.TransformerEncoderSpec(**shape(settings.encoder))
+    decoder = transformer_spec.TransformerDecoderSpec(**shape(settings.decoder))
+    fill_tokens(encoder, encoder.embeddings[0], model.source)
+    fill_tokens(decoder, decoder.embeddings, model.target)
     if settings.encoder.attention.rotary is None:
-        encoder.position_encodings.encodings = _array(_position_table(model.source, n_positions))
+        encoder.position_encodings.encodings = array(position_table(model.source, n_positions))
     if settings.decoder.attention.rotary is None:
-        decoder.position_encodings.encodings = _array(_position_table(model.target, n_positions))
-    _fill_stack(encoder, model.encoder)
-    _fill_stack(decoder, model.decoder)
-    _fill_linear(decoder.projection, model.head.w)
+        decoder.position_encodings.encodings = array(position_table(model.target, n_positions))
+    fill_stack(encoder, model.encoder)
+    fill_stack(decoder, model.decoder)
+    fill_linear(decoder.projection, model.head.w)
     spec = transformer_spec.TransformerSpec(encoder, decoder)
-    spec.register_source_vocabulary(_names(source_tokens or tokens, model.source.embedding.num_embeddings))
-    spec.register_target_vocabulary(_names(tokens, model.target.embedding.num_embeddings))
+    spec.register_source_vocabulary(names(source_tokens or tokens, model.source.embedding.num_embeddings))
+    spec.register_target_vocabulary(names(tokens, model.target.embedding.num_embeddings))
     config = spec.config
     # Our tokenizers have no unknown token, but CTranslate2 would append one, with an id that the table has not.
     # Padding takes that part: no id moves, and padding never comes out of a text.
@@ -97,7 +112,8 @@ def to_spec(
     return spec
 
 
-def _shape(settings: StackSettings) -> dict[str, Any]:
+def shape(settings: StackSettings) -> dict[str, Any]:
+    """A stack in the words of CTranslate2's specifications."""
     rotary = settings.attention.rotary
     shape: dict[str, Any] = {
         "num_layers": settings.n_layers,
@@ -114,7 +130,7 @@ def _shape(settings: StackSettings) -> dict[str, Any]:
     return shape
 
 
-def _names(tokens: list[str], size: int) -> list[str]:
+def names(tokens: list[str], size: int) -> list[str]:
     """A name for each row of a table, which may have more rows than there are tokens."""
     require(
         len(set(tokens)) == len(tokens), "The vocabulary has the same token twice.", "Use the tokenizer of the model."
@@ -122,14 +138,14 @@ def _names(tokens: list[str], size: int) -> list[str]:
     return tokens[:size] + [f"<unused {i}>" for i in range(len(tokens), size)]
 
 
-def _fill_tokens(spec: Any, table: Any, tokens: Tokens) -> None:
-    table.weight = _array(tokens.embedding.weight)
+def fill_tokens(spec: Any, table: Any, tokens: Tokens) -> None:
+    table.weight = array(tokens.embedding.weight)
     spec.scale_embeddings = tokens.scale != 1.0
     if tokens.norm is not None:
         vars(spec)["layernorm_embedding"] = _norm(tokens.norm)
 
 
-def _position_table(tokens: Tokens, n: int) -> Tensor:
+def position_table(tokens: Tokens, n: int) -> Tensor:
     d = tokens.embedding.embedding_dim
     match tokens.positions:
         case LearnedPositions() as positions:
@@ -140,7 +156,7 @@ def _position_table(tokens: Tokens, n: int) -> Tensor:
             return torch.zeros(n, d)
 
 
-def _fill_stack(spec: Any, stack: Stack) -> None:
+def fill_stack(spec: Any, stack: Stack) -> None:
     for layer, block in zip(spec.layer, stack.blocks, strict=True):
         assert isinstance(block, Block)
         _fill_attention(layer.self_attention, block.self_attention, fused=True)
@@ -159,15 +175,16 @@ def _fill_attention(spec: Any, attention: MultiHeadAttention, fused: bool) -> No
     h, d_k, d_v = attention.n_heads, attention.d_k, attention.d_v
     width = max(d_k, d_v)
     q = _heads(attention.w_q, h, d_k, width)
-    k, v = _heads(attention.w_k, h, d_k, width), _heads(attention.w_v, h, d_v, width)
+    h_kv = int(getattr(spec, "num_heads_kv", h))
+    k, v = _heads(attention.w_k, h_kv, d_k, width), _heads(attention.w_v, h_kv, d_v, width)
     parts = [[q, k, v]] if fused else [[q], [k, v]]
     for linear, group in zip(spec.linear, parts, strict=False):
-        linear.weight = _array(torch.cat([weight for weight, _ in group]))
-        linear.bias = _array(torch.cat([bias for _, bias in group]))
+        linear.weight = array(torch.cat([weight for weight, _ in group]))
+        linear.bias = array(torch.cat([bias for _, bias in group]))
     w_o = attention.w_o.weight.view(-1, h, d_v)  # (d_model, h, d_v)
-    spec.linear[-1].weight = _array(F.pad(w_o, (0, width - d_v)).flatten(1))
+    spec.linear[-1].weight = array(F.pad(w_o, (0, width - d_v)).flatten(1))
     if attention.w_o.bias is not None:
-        spec.linear[-1].bias = _array(attention.w_o.bias)
+        spec.linear[-1].bias = array(attention.w_o.bias)
     spec.queries_scale = 1 / math.sqrt(d_k)  # of the true width, not of the filled one
 
 
@@ -183,29 +200,29 @@ def _heads(linear: nn.Linear, h: int, d: int, width: int) -> tuple[Tensor, Tenso
 
 def _fill_feed_forward(spec: Any, feed_forward: FeedForward) -> None:
     if feed_forward.w_gate is None:
-        _fill_linear(spec.linear_0, feed_forward.w_1)
+        fill_linear(spec.linear_0, feed_forward.w_1)
     else:
-        _fill_linear(spec.linear_0, feed_forward.w_gate)
-        _fill_linear(spec.linear_0_noact, feed_forward.w_1)
-    _fill_linear(spec.linear_1, feed_forward.w_2)
+        fill_linear(spec.linear_0, feed_forward.w_gate)
+        fill_linear(spec.linear_0_noact, feed_forward.w_1)
+    fill_linear(spec.linear_1, feed_forward.w_2)
 
 
-def _fill_linear(spec: Any, linear: nn.Linear) -> None:
-    spec.weight = _array(linear.weight)
+def fill_linear(spec: Any, linear: nn.Linear) -> None:
+    spec.weight = array(linear.weight)
     if linear.bias is not None:
-        spec.bias = _array(linear.bias)
+        spec.bias = array(linear.bias)
 
 
 def _norm(norm: nn.Module) -> Any:
     rms = isinstance(norm, nn.RMSNorm)
     spec = common_spec.LayerNormSpec(rms_norm=rms)
-    spec.gamma = _array(norm.weight)
+    spec.gamma = array(norm.weight)
     if not rms:
-        spec.beta = _array(norm.bias)
+        spec.beta = array(norm.bias)
     return spec
 
 
-def _array(tensor: Tensor | nn.Module) -> NDArray[np.float32]:
+def array(tensor: Tensor | nn.Module) -> NDArray[np.float32]:
     """A copy: CTranslate2 quantises in place, and would change our weights."""
     assert isinstance(tensor, Tensor)
     return np.array(tensor.detach().float().cpu().numpy(), order="C", copy=True)

@@ -1,0 +1,346 @@
+// A decoder's stack in 8-bit whole numbers: everything between the embedding and the head in one call.
+//
+// Where one token is made at a time, the work is to read the weights once; a Python step of some hundred small
+// operations takes as long again. Each row of a weight and each row of an input has its own scale. Norms, softmax and
+// attention are in fp32. A row's numbers do not depend on the other rows: sums of whole numbers are exact in any order,
+// and attention runs over the real slots of its own row only.
+//
+// Threads are torch's: compiled with -fopenmp, but linked to no runtime, this finds the one that torch has loaded.
+
+#include <immintrin.h>
+#include <omp.h>
+
+#include <cmath>
+#include <cstdint>
+#include <algorithm>
+#include <memory>
+#include <type_traits>
+
+extern "C" {
+struct Linear {
+    const int8_t *weight;  // blocks of 16 outputs, in each for every 4 inputs the 16 x 4 numbers
+    const float *scale, *bias;
+    const int32_t *shift;  // 128 times the sum of an output's weights: inputs are kept as 0 … 255
+    int32_t n_in, n_out;   // n_in a multiple of 4
+};
+struct Norm {
+    const float *weight, *bias;  // no bias: RMS norm
+    float eps;
+};
+struct Layer {
+    Linear qkv, o, w_1, gate, w_2;  // no gate.weight: not gated
+    Norm attention_norm, ff_norm;
+};
+struct Stack {
+    const Layer *layers;
+    Norm last;  // no weight: none
+    int32_t n_layers, d_model, h, h_kv, d_k, d_v, d_ff, activation, pre_norm, rotary;
+};
+struct Call {
+    float *x;               // (b, n, d_model), changed in place
+    float *const *k, *const *v;  // for each layer (b, h_kv, capacity, d)
+    const uint8_t *mask;    // (b, n, start + n) or none; the future is hidden anyway
+    const float *cos, *sin;  // (b, n, d_k)
+    int64_t b, n, start, capacity;
+};
+}
+
+enum { RELU, GELU, GELU_TANH, SILU, TANH };
+enum { NO_ROTARY, HALVES, INTERLEAVED };
+
+static inline __m512 exp16(__m512 x) {
+    x = _mm512_max_ps(_mm512_min_ps(x, _mm512_set1_ps(88.f)), _mm512_set1_ps(-87.f));
+    __m512 n = _mm512_roundscale_ps(_mm512_mul_ps(x, _mm512_set1_ps(1.44269504f)), 8);
+    __m512 r = _mm512_fnmadd_ps(n, _mm512_set1_ps(0.693359375f), x);
+    r = _mm512_fnmadd_ps(n, _mm512_set1_ps(-2.12194440e-4f), r);
+    __m512 p = _mm512_set1_ps(1.f / 720);
+    for (float c : {1.f / 120, 1.f / 24, 1.f / 6, .5f, 1.f, 1.f}) p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(c));
+    return _mm512_scalef_ps(p, n);
+}
+
+static inline __m512 sigmoid(__m512 x) {
+    __m512 one = _mm512_set1_ps(1.f);
+    return _mm512_div_ps(one, _mm512_add_ps(one, exp16(_mm512_sub_ps(_mm512_setzero_ps(), x))));
+}
+
+// The standard normal distribution function; the error function by Abramowitz and Stegun, 7.1.26, good to 1.5e-7.
+static inline __m512 normal(__m512 x) {
+    __m512 one = _mm512_set1_ps(1.f), z = _mm512_mul_ps(_mm512_abs_ps(x), _mm512_set1_ps(0.70710678f));
+    __m512 t = _mm512_div_ps(one, _mm512_fmadd_ps(z, _mm512_set1_ps(0.3275911f), one));
+    __m512 p = _mm512_set1_ps(1.061405429f);
+    for (float c : {-1.453152027f, 1.421413741f, -0.284496736f, 0.254829592f})
+        p = _mm512_fmadd_ps(p, t, _mm512_set1_ps(c));
+    __m512 tail = _mm512_mul_ps(_mm512_mul_ps(p, t), exp16(_mm512_sub_ps(_mm512_setzero_ps(), _mm512_mul_ps(z, z))));
+    tail = _mm512_mul_ps(tail, _mm512_set1_ps(.5f));
+    return _mm512_mask_sub_ps(tail, _mm512_cmp_ps_mask(x, _mm512_setzero_ps(), _CMP_GT_OQ), one, tail);
+}
+
+static inline __m512 activate(int kind, __m512 x) {
+    switch (kind) {
+        case RELU: return _mm512_max_ps(x, _mm512_setzero_ps());
+        case GELU: return _mm512_mul_ps(x, normal(x));
+        case SILU: return _mm512_mul_ps(x, sigmoid(x));
+        case TANH: return _mm512_fmsub_ps(_mm512_set1_ps(2.f), sigmoid(_mm512_add_ps(x, x)), _mm512_set1_ps(1.f));
+        default: {  // x sigmoid(2u) = x (1 + tanh u) / 2
+            __m512 cube = _mm512_mul_ps(_mm512_mul_ps(x, x), x);
+            __m512 u = _mm512_fmadd_ps(cube, _mm512_set1_ps(0.044715f), x);
+            return _mm512_mul_ps(x, sigmoid(_mm512_mul_ps(u, _mm512_set1_ps(2 * 0.79788456f))));
+        }
+    }
+}
+
+static inline __mmask16 left(int64_t n) { return n >= 16 ? 0xffff : (__mmask16)((1u << n) - 1); }
+
+static inline int padded(int d) { return (d + 3) / 4 * 4; }
+
+static void norm_row(const Norm &norm, const float *x, int d, float *out) {
+    float sum = 0, squares = 0;
+    if (norm.bias) {
+#pragma omp simd reduction(+ : sum)
+        for (int i = 0; i < d; i++) sum += x[i];
+    }
+    float mean = sum / d;
+#pragma omp simd reduction(+ : squares)
+    for (int i = 0; i < d; i++) squares += (x[i] - mean) * (x[i] - mean);
+    float by = 1 / std::sqrt(squares / d + norm.eps);
+#pragma omp simd
+    for (int i = 0; i < d; i++) out[i] = (x[i] - mean) * by * norm.weight[i] + (norm.bias ? norm.bias[i] : 0.f);
+}
+
+// Rows are worked on in groups of 8, the rest of them in 4, 2 and 1; a group stores its rows four numbers at a time in
+// turn, so that one pointer serves all.
+struct Group {
+    int64_t first;
+    int size;
+};
+
+static inline Group group_of(int64_t row, int64_t rows) {
+    int64_t first = std::min(row, rows - 1) / 8 * 8;
+    int size = 8;
+    for (; first + size > rows; size /= 2) {}
+    while (row >= first + size) {
+        first += size;
+        for (; first + size > rows; size /= 2) {}
+    }
+    return {first, size};
+}
+
+// A row as whole numbers 1 … 255, 128 for zero.
+static void quantise_row(const float *x, int d, int64_t row, int64_t rows, uint8_t *all, float *scale) {
+    const Group group = group_of(row, rows);
+    const int n_in = padded(d), r = row - group.first;
+    __m512 most = _mm512_setzero_ps();
+    for (int i = 0; i < d; i += 16)
+        most = _mm512_max_ps(most, _mm512_abs_ps(_mm512_maskz_loadu_ps(left(d - i), x + i)));
+    const float largest = _mm512_reduce_max_ps(most);
+    const __m512 by = _mm512_set1_ps(largest > 1e-30f ? 127 / largest : 0);
+    int32_t *to = (int32_t *)(all + group.first * n_in) + r;
+    for (int i = 0; i < d; i += 16) {
+        __m512i whole = _mm512_cvtps_epi32(_mm512_mul_ps(_mm512_maskz_loadu_ps(left(d - i), x + i), by));
+        int32_t fours[4];
+        _mm_storeu_si128((__m128i *)fours, _mm512_cvtepi32_epi8(_mm512_add_epi32(whole, _mm512_set1_epi32(128))));
+        for (int j = 0; j < 4 && i + 4 * j < d; j++) to[(i / 4 + j) * group.size] = fours[j];
+    }
+    scale[row] = largest / 127;
+}
+
+// To each of 16 sums four products more. GCC 12 copies the sums to and fro around the intrinsic.
+static inline void add_products(__m512i &sums, __m512i a, __m512i b) {
+    asm("vpdpbusd %2, %1, %0" : "+v"(sums) : "v"(a), "v"(b));
+}
+
+// R rows of input against B blocks of 16 outputs: what is read serves all of them.
+template <int R, int B>
+static __attribute__((noinline)) void tile(const Linear &w, int block, const uint8_t *q, const float *scale, float *out, bool add) {
+    __m512i acc[R][B];
+#pragma GCC unroll 8
+    for (int r = 0; r < R; r++)
+#pragma GCC unroll 4
+        for (int b = 0; b < B; b++) acc[r][b] = _mm512_setzero_si512();
+    const int64_t size = (int64_t)16 * w.n_in;
+    const int8_t *weight = w.weight + block * size;
+    const int32_t *fours = (const int32_t *)q;
+    for (int k = 0; k < w.n_in / 4; k++, weight += 64, fours += R) {
+        __m512i part[B];
+#pragma GCC unroll 4
+        for (int b = 0; b < B; b++) part[b] = _mm512_loadu_si512(weight + b * size);
+#pragma GCC unroll 8
+        for (int r = 0; r < R; r++) {
+            const __m512i four = _mm512_set1_epi32(fours[r]);
+#pragma GCC unroll 4
+            for (int b = 0; b < B; b++) add_products(acc[r][b], four, part[b]);
+        }
+    }
+#pragma GCC unroll 4
+    for (int b = 0; b < B; b++) {
+        const int o = 16 * (block + b);
+        const __mmask16 m = left(w.n_out - o);
+        const __m512 by = _mm512_maskz_loadu_ps(m, w.scale + o), bias = _mm512_maskz_loadu_ps(m, w.bias + o);
+        const __m512i shift = _mm512_maskz_loadu_epi32(m, w.shift + o);
+#pragma GCC unroll 8
+        for (int r = 0; r < R; r++) {
+            __m512 y = _mm512_cvtepi32_ps(_mm512_sub_epi32(acc[r][b], shift));
+            y = _mm512_fmadd_ps(y, _mm512_mul_ps(by, _mm512_set1_ps(scale[r])), bias);
+            float *to = out + (int64_t)r * w.n_out + o;
+            if (add) y = _mm512_add_ps(y, _mm512_maskz_loadu_ps(m, to));
+            _mm512_mask_storeu_ps(to, m, y);
+        }
+    }
+}
+
+// This thread's share of the outputs, for all rows.
+static void linear(const Linear &w, const uint8_t *q, const float *scale, int64_t rows, float *out, bool add = false) {
+    const int64_t blocks = (w.n_out + 15) / 16, i = omp_get_thread_num(), n = omp_get_num_threads();
+    int block = blocks * i / n;
+    const int end = blocks * (i + 1) / n;
+    auto run = [&](auto size) {
+        constexpr int B = decltype(size)::value;
+        for (; block + B <= end; block += B)
+            for (int64_t r = 0; r < rows;) {
+                const int R = group_of(r, rows).size;
+                const uint8_t *from = q + r * w.n_in;
+                float *to = out + r * w.n_out;
+                if (R == 8) tile<8, B>(w, block, from, scale + r, to, add);
+                else if (R == 4) tile<4, B>(w, block, from, scale + r, to, add);
+                else if (R == 2) tile<2, B>(w, block, from, scale + r, to, add);
+                else tile<1, B>(w, block, from, scale + r, to, add);
+                r += R;
+            }
+    };
+    run(std::integral_constant<int, 3>());
+    run(std::integral_constant<int, 1>());
+}
+
+static void turn(float *x, const float *cos, const float *sin, int d, int layout) {
+    for (int i = 0; i < d / 2; i++) {
+        int a = layout == HALVES ? i : 2 * i, b = layout == HALVES ? i + d / 2 : 2 * i + 1;
+        float first = x[a], second = x[b];
+        x[a] = first * cos[a] - second * sin[a];
+        x[b] = second * cos[b] + first * sin[b];
+    }
+}
+
+// One query of one head over the slots that it may see; `weights` and `slots` have room for all.
+static void attend(const float *q, const float *k, const float *v, int64_t n_slots, const uint8_t *mask, int d_k, int d_v,
+                   float *weights, int64_t *slots, float *z) {
+    int64_t n = 0;
+    float most = -INFINITY, by = 1 / std::sqrt((float)d_k), sum = 0;
+    for (int64_t j = 0; j < n_slots; j++) {
+        if (mask && !mask[j]) continue;
+        float score = 0;
+#pragma omp simd reduction(+ : score)
+        for (int i = 0; i < d_k; i++) score += q[i] * k[j * d_k + i];
+        slots[n] = j;
+        weights[n++] = score * by;
+        most = std::max(most, score * by);
+    }
+    for (int64_t j = 0; j < n; j += 16) {
+        __mmask16 m = left(n - j);
+        __m512 e = exp16(_mm512_sub_ps(_mm512_maskz_loadu_ps(m, weights + j), _mm512_set1_ps(most)));
+        _mm512_mask_storeu_ps(weights + j, m, e);
+        sum += _mm512_mask_reduce_add_ps(m, e);
+    }
+    for (int i = 0; i < d_v; i++) z[i] = 0;
+    for (int64_t j = 0; j < n; j++) {
+        const float share = weights[j] / sum, *from = v + slots[j] * d_v;
+#pragma omp simd
+        for (int i = 0; i < d_v; i++) z[i] += share * from[i];
+    }
+}
+
+extern "C" void glassformer_linear(const Linear *w, const float *x, int64_t d, int64_t rows, float *out, int n_threads) {
+    std::unique_ptr<uint8_t[]> q(new uint8_t[rows * w->n_in]);
+    std::unique_ptr<float[]> scale(new float[rows]);
+#pragma omp parallel num_threads(n_threads)
+    {
+#pragma omp for
+        for (int64_t r = 0; r < rows; r++) quantise_row(x + r * d, d, r, rows, q.get(), scale.get());
+        linear(*w, q.get(), scale.get(), rows, out);
+    }
+}
+
+extern "C" void glassformer_stack(const Stack *stack, const Call *call, int n_threads) {
+    const Stack &s = *stack;
+    const Call &c = *call;
+    const int64_t rows = c.b * c.n, m = c.start + c.n;
+    const int d = s.d_model, d_z = s.h * s.d_v, d_q = s.h * s.d_k, d_kv = s.h_kv * s.d_k;
+    const int d_qkv = d_q + d_kv + s.h_kv * s.d_v, widest = padded(std::max(std::max(d, d_z), (int)s.d_ff));
+    std::unique_ptr<uint8_t[]> q(new uint8_t[rows * widest]);
+    std::unique_ptr<float[]> scale(new float[rows]), qkv(new float[rows * d_qkv]), z(new float[rows * d_z]);
+    std::unique_ptr<float[]> hidden(new float[rows * s.d_ff]), gate(new float[rows * s.d_ff]);
+
+#pragma omp parallel num_threads(n_threads)
+    {
+        std::unique_ptr<float[]> row(new float[std::max((int64_t)d, m)]);
+        std::unique_ptr<int64_t[]> slots(new int64_t[m]);
+
+        auto read = [&](const Norm &norm) {  // the stream as whole numbers, after its norm if that comes first
+#pragma omp for
+            for (int64_t r = 0; r < rows; r++) {
+                const float *x = c.x + r * d;
+                if (s.pre_norm) norm_row(norm, x, d, row.get());
+                quantise_row(s.pre_norm ? row.get() : x, d, r, rows, q.get(), scale.get());
+            }
+        };
+        auto settle = [&](const Norm &norm) {
+#pragma omp for
+            for (int64_t r = 0; r < rows; r++) norm_row(norm, c.x + r * d, d, c.x + r * d);
+        };
+
+        for (int l = 0; l < s.n_layers; l++) {
+            const Layer &layer = s.layers[l];
+            read(layer.attention_norm);
+            linear(layer.qkv, q.get(), scale.get(), rows, qkv.get());
+#pragma omp barrier
+#pragma omp for
+            for (int64_t r = 0; r < rows; r++) {  // turn, and write keys and values to their slots
+                const int64_t i = r / c.n, slot = c.start + r % c.n;
+                float *own = &qkv[r * d_qkv], *k = own + d_q, *v = k + d_kv;
+                if (s.rotary)
+                    for (int a = 0; a < s.h + s.h_kv; a++)
+                        turn(own + a * s.d_k, c.cos + r * s.d_k, c.sin + r * s.d_k, s.d_k, s.rotary);
+                for (int a = 0; a < s.h_kv; a++) {
+                    const int64_t at = (i * s.h_kv + a) * c.capacity + slot;
+                    std::copy(k + a * s.d_k, k + (a + 1) * s.d_k, c.k[l] + at * s.d_k);
+                    std::copy(v + a * s.d_v, v + (a + 1) * s.d_v, c.v[l] + at * s.d_v);
+                }
+            }
+#pragma omp for
+            for (int64_t item = 0; item < rows * s.h; item++) {
+                const int64_t r = item / s.h, a = item % s.h, i = r / c.n;
+                const int64_t from = (i * s.h_kv + a / (s.h / s.h_kv)) * c.capacity;
+                attend(&qkv[r * d_qkv + a * s.d_k], c.k[l] + from * s.d_k, c.v[l] + from * s.d_v,
+                       c.start + r % c.n + 1, c.mask ? c.mask + r * m : nullptr, s.d_k, s.d_v, row.get(), slots.get(),
+                       &z[r * d_z + a * s.d_v]);
+            }
+#pragma omp for
+            for (int64_t r = 0; r < rows; r++) quantise_row(&z[r * d_z], d_z, r, rows, q.get(), scale.get());
+            linear(layer.o, q.get(), scale.get(), rows, c.x, true);
+#pragma omp barrier
+            if (!s.pre_norm) settle(layer.attention_norm);
+
+            read(layer.ff_norm);
+            linear(layer.w_1, q.get(), scale.get(), rows, hidden.get());
+            if (layer.gate.weight) linear(layer.gate, q.get(), scale.get(), rows, gate.get());
+#pragma omp barrier
+#pragma omp for
+            for (int64_t r = 0; r < rows; r++) {
+                float *own = &hidden[r * s.d_ff], *by = &gate[r * s.d_ff];
+                for (int i = 0; i < s.d_ff; i += 16) {
+                    __mmask16 few = left(s.d_ff - i);
+                    __m512 value = _mm512_maskz_loadu_ps(few, own + i);
+                    if (layer.gate.weight)
+                        value = _mm512_mul_ps(value, activate(s.activation, _mm512_maskz_loadu_ps(few, by + i)));
+                    else
+                        value = activate(s.activation, value);
+                    _mm512_mask_storeu_ps(own + i, few, value);
+                }
+                quantise_row(own, s.d_ff, r, rows, q.get(), scale.get());
+            }
+            linear(layer.w_2, q.get(), scale.get(), rows, c.x, true);
+#pragma omp barrier
+            if (!s.pre_norm) settle(layer.ff_norm);
+        }
+        if (s.last.weight) settle(s.last);
+    }
+}

@@ -1,0 +1,117 @@
+"""The C++ beside this file, compiled on first use for the processor that it will run on, and called through ctypes.
+
+Where there is no compiler or no AVX-512 with VNNI, `why_no_native` says so, and torch does the work.
+"""
+
+import ctypes
+import functools
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+import tempfile
+from ctypes import POINTER, Structure, c_float, c_int, c_int32, c_int64, c_void_p
+from pathlib import Path
+
+import torch
+
+SOURCE = Path(__file__).with_name("native.cpp")
+FLAGS = ("-std=c++17", "-O3", "-march=native", "-mprefer-vector-width=512", "-fPIC", "-w")
+
+
+class Linear(Structure):
+    _fields_ = [
+        ("weight", c_void_p),
+        ("scale", c_void_p),
+        ("bias", c_void_p),
+        ("shift", c_void_p),
+        ("n_in", c_int32),
+        ("n_out", c_int32),
+    ]
+
+
+class Norm(Structure):
+    _fields_ = [("weight", c_void_p), ("bias", c_void_p), ("eps", c_float)]
+
+
+class Layer(Structure):
+    _fields_ = [
+        *((name, Linear) for name in ("qkv", "o", "w_1", "gate", "w_2")),
+        *((name, Norm) for name in ("attention_norm", "ff_norm")),
+    ]
+
+
+class Stack(Structure):
+    _fields_ = [
+        ("layers", POINTER(Layer)),
+        ("last", Norm),
+        *((name, c_int32) for name in ("n_layers", "d_model", "h", "h_kv", "d_k", "d_v", "d_ff")),
+        *((name, c_int32) for name in ("activation", "pre_norm", "rotary")),
+    ]
+
+
+class Call(Structure):
+    _fields_ = [
+        *((name, c_void_p) for name in ("x", "k", "v", "mask", "cos", "sin")),
+        *((name, c_int64) for name in ("b", "n", "start", "capacity")),
+    ]
+
+
+def why_no_native() -> str | None:
+    """Why the compiled code cannot run here, or None if it can."""
+    reason, _ = _found()
+    return reason
+
+
+def library() -> ctypes.CDLL:
+    """The compiled code; ask `why_no_native` first."""
+    reason, found = _found()
+    assert found is not None, reason
+    return found
+
+
+@functools.cache
+def _found() -> tuple[str | None, ctypes.CDLL | None]:
+    if not (platform.system() == "Linux" and "avx512_vnni" in _processor()):
+        return "it needs Linux on a processor with AVX-512 VNNI", None
+    compiler = shutil.which("g++")
+    if compiler is None:
+        return "there is no compiler (g++)", None
+    try:
+        found = ctypes.CDLL(str(_compiled(compiler)))
+    except (OSError, subprocess.SubprocessError) as error:
+        return f"{SOURCE.name} could not be compiled or loaded: {error}", None
+    found.glassformer_linear.argtypes = [POINTER(Linear), c_void_p, c_int64, c_int64, c_void_p, c_int]
+    found.glassformer_stack.argtypes = [POINTER(Stack), POINTER(Call), c_int]
+    found.glassformer_linear.restype = found.glassformer_stack.restype = None
+    return None, found
+
+
+def _processor() -> str:
+    """What Linux says of the first core."""
+    try:
+        return Path("/proc/cpuinfo").read_text(encoding="utf-8").partition("\n\n")[0]
+    except OSError:
+        return ""
+
+
+def _compiled(compiler: str) -> Path:
+    """From the cache of the user, where the name says what it was made from and for which processor."""
+    flags = [line for line in _processor().splitlines() if line.startswith(("model name", "flags"))]
+    made_from = [SOURCE.read_text(encoding="utf-8"), *FLAGS, *flags, torch.__version__]
+    name = hashlib.sha256("\n".join(made_from).encode()).hexdigest()[:20]
+    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "glassformer"
+    path = folder / f"native-{name}.so"
+    if not path.exists():
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with tempfile.TemporaryDirectory(dir=folder) as scratch:
+            compiled, linked = Path(scratch) / "native.o", Path(scratch) / "native.so"
+            # Not linked with -fopenmp: a second pool of threads would fight with torch's.
+            for command in (
+                [compiler, *FLAGS, "-fopenmp", "-c", str(SOURCE), "-o", str(compiled)],
+                [compiler, "-shared", str(compiled), "-o", str(linked)],
+            ):
+                subprocess.run(command, check=True, capture_output=True, timeout=120)  # noqa: S603 (all of it is ours)
+            linked.replace(path)
+    return path

@@ -1,0 +1,191 @@
+"""A decoder whose stack and head run in C++ with 8-bit weights; embedding, cache and choice of tokens stay as they are.
+
+A `NativeStack` takes the place of a Stack, with the same face. What hooks would see inside it is not there.
+
+b batch, n length, m slots so far, d_in and d_out widths of a linear layer
+"""
+
+import copy
+import ctypes
+from ctypes import byref, c_void_p
+from typing import TypeVar
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from glassformer.errors import require
+from glassformer.fast import native
+from glassformer.model import DecoderOnly
+from glassformer.model.cache import Cache
+from glassformer.model.heads import TokenHead
+from glassformer.model.masks import join_masks, padding_mask
+from glassformer.model.positions import count_positions
+from glassformer.model.settings import StackSettings
+from glassformer.model.stack import Block, Stack
+
+Module = TypeVar("Module", bound=nn.Module)
+
+BLOCK, STEP = 16, 4  # outputs that are summed side by side, inputs that one instruction adds up
+ACTIVATIONS = {"relu": 0, "gelu": 1, "gelu_tanh": 2, "silu": 3, "tanh": 4}
+ROTARY = {"halves": 1, "interleaved": 2}
+LEAST = 1e-12  # a row of zeros must not divide by zero
+
+
+class PackedLinear:
+    """One or more linear layers of the same input as one matrix of whole numbers, in the order that C++ reads."""
+
+    def __init__(self, *linears: nn.Linear) -> None:
+        weight = torch.cat([linear.weight.detach().float() for linear in linears])  # (d_out, d_in)
+        biases = [torch.zeros(each.out_features) if each.bias is None else each.bias.detach() for each in linears]
+        self.scale = weight.abs().amax(dim=1).clamp(min=LEAST) / 127
+        whole = (weight / self.scale[:, None]).round_().to(torch.int8)
+        self.bias = torch.cat(biases).float().contiguous()
+        self.shift = 128 * whole.sum(dim=1, dtype=torch.int32)
+        d_out, d_in = whole.shape
+        whole = F.pad(whole, (0, -d_in % STEP, 0, -d_out % BLOCK))
+        blocks = whole.view(whole.shape[0] // BLOCK, BLOCK, whole.shape[1] // STEP, STEP)
+        self.weight = blocks.transpose(1, 2).contiguous()
+        self.struct = native.Linear(
+            *(t.data_ptr() for t in (self.weight, self.scale, self.bias, self.shift)), whole.shape[1], d_out
+        )
+
+
+class NativeLinear(nn.Module):
+    """Takes the place of a Linear; it cannot be trained or saved."""
+
+    def __init__(self, linear: nn.Linear) -> None:
+        super().__init__()
+        self.in_features, self.out_features = linear.in_features, linear.out_features
+        self.packed = PackedLinear(linear)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = x.contiguous()
+        out = torch.empty(*x.shape[:-1], self.out_features)
+        rows = x.numel() // self.in_features
+        native.library().glassformer_linear(
+            byref(self.packed.struct), x.data_ptr(), self.in_features, rows, out.data_ptr(), torch.get_num_threads()
+        )
+        return out
+
+
+class NativeStack(nn.Module):
+    """A causal stack without cross-attention, all of it in one call."""
+
+    def __init__(self, stack: Stack, settings: StackSettings) -> None:
+        super().__init__()
+        require(stack.causal and stack.d_memory is None, "C++ runs decoders alone.", "Use the torch engine.")
+        self.settings, self.rotary_angles = settings, stack.rotary_angles
+        self.kept: list[object] = []  # what C++ has addresses of
+        layers = (native.Layer * settings.n_layers)(*(self._layer(block) for block in stack.blocks))
+        self.kept.append(layers)
+        attention = settings.attention
+        self.struct = native.Stack(
+            layers=layers,
+            last=self._norm(stack.norm),
+            n_layers=settings.n_layers,
+            d_model=settings.d_model,
+            h=attention.n_heads,
+            h_kv=attention.kv_heads,
+            d_k=settings.d_k,
+            d_v=settings.d_v,
+            d_ff=settings.feed_forward.d_ff,
+            activation=ACTIVATIONS[settings.feed_forward.activation],
+            pre_norm=settings.norm.place == "pre",
+            rotary=0 if attention.rotary is None else ROTARY[attention.rotary.layout],
+        )
+
+    def forward(
+        self,
+        x: Tensor,
+        keep: Tensor | None = None,
+        positions: Tensor | None = None,
+        mask: Tensor | None = None,
+        memory: Tensor | None = None,
+        memory_keep: Tensor | None = None,  # noqa: ARG002 (the face of a Stack)
+        cache: Cache | None = None,
+        start: int = 0,
+    ) -> Tensor:
+        """As a Stack's; without a cache it makes one for the time of the call."""
+        assert memory is None
+        b, n, _ = x.shape
+        m = start + n
+        cache = Cache(self.settings, b, n, x.device) if cache is None else cache
+        x = x.clone(memory_format=torch.contiguous_format)
+        seen = join_masks(mask, None if keep is None else padding_mask(keep))
+        if seen is not None:
+            require(seen.dim() == 2 or seen.shape[1] == 1, "C++ has one mask for all heads.", "Use the torch engine.")
+            seen = seen.expand(b, 1, n, m).contiguous()
+        cos, sin = self._angles(b, n, m, keep, positions, x)
+        pointers = [(c_void_p * len(cache.layers))(*(t.data_ptr() for t in ts)) for ts in _keys_and_values(cache)]
+        call = native.Call(
+            x.data_ptr(), *map(ctypes.addressof, pointers), _address(seen), _address(cos), _address(sin),
+            b, n, start, cache.capacity,
+        )  # fmt: skip
+        native.library().glassformer_stack(byref(self.struct), byref(call), torch.get_num_threads())
+        return x
+
+    def _angles(
+        self, b: int, n: int, m: int, keep: Tensor | None, positions: Tensor | None, x: Tensor
+    ) -> tuple[Tensor | None, Tensor | None]:
+        if self.rotary_angles is None:
+            return None, None
+        positions = count_positions(m, keep, x.device)[..., m - n :] if positions is None else positions
+        cos, sin = (t.view(-1, n, self.settings.d_k) for t in self.rotary_angles(positions))
+        return cos.expand(b, -1, -1).contiguous(), sin.expand(b, -1, -1).contiguous()
+
+    def _layer(self, block: nn.Module) -> native.Layer:
+        assert isinstance(block, Block)
+        attention, feed_forward = block.self_attention, block.feed_forward
+        gate = feed_forward.w_gate
+        return native.Layer(
+            qkv=self._pack(attention.w_q, attention.w_k, attention.w_v),
+            o=self._pack(attention.w_o),
+            w_1=self._pack(feed_forward.w_1),
+            gate=native.Linear() if gate is None else self._pack(gate),
+            w_2=self._pack(feed_forward.w_2),
+            attention_norm=self._norm(block.self_residual.norm),
+            ff_norm=self._norm(block.feed_forward_residual.norm),
+        )
+
+    def _pack(self, *linears: nn.Linear) -> native.Linear:
+        packed = PackedLinear(*linears)
+        self.kept.append(packed)
+        return packed.struct
+
+    def _norm(self, norm: nn.Module | None) -> native.Norm:
+        if norm is None:
+            return native.Norm()
+        weights = [norm.weight] if isinstance(norm, nn.RMSNorm) else [norm.weight, norm.bias]
+        owned = [torch.as_tensor(w).detach().float().clone() for w in weights]
+        self.kept.append(owned)
+        return native.Norm(owned[0].data_ptr(), owned[1].data_ptr() if len(owned) > 1 else None, norm.eps)
+
+
+def run_natively(model: DecoderOnly) -> DecoderOnly:
+    """A copy whose stack and head run in C++; what it need not change it shares with the given model."""
+    weight = next(model.parameters())
+    require(weight.device.type == "cpu", f"The model is on {weight.device}, but int8 runs on a CPU.", "Move it there.")
+    reason = native.why_no_native()
+    require(reason is None, f"The compiled engine cannot run here: {reason}.", "Use the torch engine.")
+    fast = _shallow(model.eval())
+    fast.decoder = NativeStack(model.decoder, model.settings.decoder)  # type: ignore[assignment]
+    if isinstance(model.head, TokenHead):
+        fast.head = _shallow(model.head)
+        fast.head.w = NativeLinear(model.head.w)  # type: ignore[assignment]
+    return fast
+
+
+def _shallow(module: Module) -> Module:
+    """A module of its own with the same parts."""
+    twin = copy.copy(module)
+    twin._modules = dict(module._modules)
+    return twin
+
+
+def _keys_and_values(cache: Cache) -> tuple[list[Tensor], list[Tensor]]:
+    return [layer.k for layer in cache.layers], [layer.v for layer in cache.layers]
+
+
+def _address(tensor: Tensor | None) -> int | None:
+    return None if tensor is None else tensor.data_ptr()
