@@ -143,12 +143,12 @@ def _load_adapted(folder: Path, settings: dict[str, Any]) -> LoadedModel:
     loaded = load_model(base)
     require(not loaded.is_adapted, f"{folder} is an adapter of an adapter.", "Train it on a whole model.")
     own: ModelSettings = config.parse(ModelSettings, settings["model"], f"{folder / 'settings.json'}")
-    has_own_head = own != loaded.model.settings
-    loaded = replace(loaded, model=with_settings(loaded.model, own)) if has_own_head else loaded
-    add_lora(loaded.model, adapter.lora)
-    if has_own_head:
-        loaded.model.head.requires_grad_(True)
     tensors = _read_tensors(folder / "adapter.safetensors")
+    if own != loaded.model.settings:
+        loaded = replace(loaded, model=with_settings(loaded.model, own))
+    add_lora(loaded.model, adapter.lora)
+    if any(name.startswith("head.") for name in tensors):
+        loaded.model.head.requires_grad_(True)
     wanted = {name: p for name, p in loaded.model.named_parameters() if p.requires_grad}
     _check_shapes(folder / "adapter.safetensors", wanted, tensors)
     with torch.no_grad():
