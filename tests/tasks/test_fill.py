@@ -39,9 +39,9 @@ def recipe_of(**changes: object) -> FillRecipe:
         "context": 32,
         "size": "tiny",
         "dropout": 0.0,
-        "model": {"encoder": {"d_model": 64, "n_layers": 2, "feed_forward": {"d_ff": 128}}},
+        "model": {"encoder": {"d_model": 64, "n_layers": 2, "feed_forward": {"d_ff": 256}}},
         "tokenizer": {"size": 400},
-        "train": {"steps": 450, "batch_tokens": 512, "validations": 2, "lr": 3e-3, "dropout_epochs": 0},
+        "train": {"steps": 800, "batch_tokens": 256, "validations": 2, "lr": 3e-3, "dropout_epochs": 0},
     }
     return config.parse(FillRecipe, config.merge(data, changes), "The test")
 

@@ -59,6 +59,7 @@ def evaluate(
     """
     from glassformer.api import load
     from glassformer.cli.evaluate_classify import run_evaluate_classify
+    from glassformer.cli.evaluate_fill import run_evaluate_fill
     from glassformer.cli.evaluate_transcribe import run_evaluate_transcribe
     from glassformer.data.labelled_layout import Columns
     from glassformer.data.pairs import open_pairs
@@ -66,6 +67,7 @@ def evaluate(
     from glassformer.tasks.classifier import Classifier
     from glassformer.tasks.completer import Completer
     from glassformer.tasks.evaluate_translate import evaluate_translate
+    from glassformer.tasks.filler import Filler
     from glassformer.tasks.transcriber import Transcriber
 
     loaded = load(model, engine, precision)  # type: ignore[arg-type]
@@ -75,6 +77,10 @@ def evaluate(
     if isinstance(loaded, Classifier):
         columns = Columns(text, text2, label)
         run_evaluate_classify(model, loaded, data, memory, columns, limit, worst, picture, as_json, quiet)
+        return
+    if isinstance(loaded, Filler):
+        with _Bar(quiet, "read") as bar:
+            run_evaluate_fill(model, loaded, data, memory, field, as_json, bar.show)
         return
     if isinstance(loaded, Transcriber):
         with _Bar(quiet, "heard") as bar:
