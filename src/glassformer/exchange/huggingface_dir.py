@@ -39,7 +39,7 @@ def read_huggingface(folder: Path, tokenizer: Path | None = None, progress: Prog
         files = {name: stack.enter_context(_open(folder / name)) for name in sorted(set(places.values()))}
         for weight, file in places.items():
             require(weight in files[file].keys(), f"{folder / file} lacks {weight}, which the index puts there.", COPY)  # noqa: SIM118 (not a mapping)
-        needed = [name for name, ours in rename(config, places).items() if ours]
+        needed = [name for name, ours in rename(config, places).items() if ours and not _is_idle(name, config, places)]
         slices = {name: files[places[name]].get_slice(name) for name in needed}
         read_settings(config, {name: tuple(part.get_shape()) for name, part in slices.items()})
         lower_case = sentences is not None and sentences.lower_case
@@ -56,7 +56,13 @@ def read_huggingface(folder: Path, tokenizer: Path | None = None, progress: Prog
         "weights": dict(sorted(kinds.items())),
         "tokenizer": tokenizer.name if tokenizer is not None else "its own",
     }
-    return Foreign(config, weights, words, False, about, read_use(config))
+    return Foreign(config, weights, words, False, about, read_use(folder, config))
+
+
+def _is_idle(name: str, config: Mapping[str, Any], places: Mapping[str, str]) -> bool:
+    """An untied BERT stores two biases of its scores, and uses the decoder's."""
+    untied = config.get("model_type") == "bert" and config.get("tie_word_embeddings") is False
+    return untied and name == "cls.predictions.bias" and "cls.predictions.decoder.bias" in places
 
 
 def _usual_architecture(config: Mapping[str, Any]) -> list[str] | None:

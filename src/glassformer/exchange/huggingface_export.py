@@ -1,4 +1,7 @@
-"""A decoder of ours as a Hugging Face directory that `transformers` loads, read again and held against the original."""
+"""A model of ours as a Hugging Face directory that `transformers` loads, read again and held against the original.
+
+Decoders are here, encoders in `huggingface_export_encoder.py`.
+"""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -18,23 +21,19 @@ from glassformer.errors import UserError, require
 from glassformer.exchange.foreign import convert, to_halves
 from glassformer.exchange.huggingface import find_family
 from glassformer.exchange.huggingface_dir import read_huggingface
+from glassformer.exchange.huggingface_export_encoder import write_encoder
 from glassformer.exchange.huggingface_layout import has_bias, make_config
 from glassformer.exchange.huggingface_tokenizer import put_in_front
 from glassformer.exchange.proof import TEXTS, Check, compare, prove, sample_ids
-from glassformer.model import DecoderOnly
+from glassformer.model import DecoderOnly, EncoderOnly
 from glassformer.tasks.model_dir import LoadedModel
 
 CARD = """# {name}
 
-A language model exported by Glassformer, in the layout of {layout}.
+A model exported by Glassformer, in the layout of {layout}.
 
 ```python
-from transformers import AutoModelForCausalLM, AutoTokenizer
-
-tokenizer = AutoTokenizer.from_pretrained(".")
-model = AutoModelForCausalLM.from_pretrained(".")
-ids = tokenizer("Once upon a time", return_tensors="pt").input_ids
-print(tokenizer.decode(model.generate(ids, max_new_tokens=40)[0], skip_special_tokens=True))
+{use}
 ```
 
 ## Checked at export
@@ -43,34 +42,62 @@ print(tokenizer.decode(model.generate(ids, max_new_tokens=40)[0], skip_special_t
 
 Everything is in `export.json`.
 """
+USES = {
+    "decoder": """from transformers import AutoModelForCausalLM, AutoTokenizer
+
+tokenizer = AutoTokenizer.from_pretrained(".")
+model = AutoModelForCausalLM.from_pretrained(".")
+ids = tokenizer("Once upon a time", return_tensors="pt").input_ids
+print(tokenizer.decode(model.generate(ids, max_new_tokens=40)[0], skip_special_tokens=True))""",
+    "text": """import transformers
+
+tokenizer = transformers.AutoTokenizer.from_pretrained(".")
+name = transformers.AutoConfig.from_pretrained(".").architectures[0]
+model = getattr(transformers, name).from_pretrained(".")
+print(model(**tokenizer("A man plays the guitar.", return_tensors="pt")))""",
+    "pictures": """import transformers
+from PIL import Image
+
+processor = transformers.AutoImageProcessor.from_pretrained(".")
+name = transformers.AutoConfig.from_pretrained(".").architectures[0]
+model = getattr(transformers, name).from_pretrained(".")
+print(model(**processor(Image.open("picture.png").convert("RGB"), return_tensors="pt")))""",
+}
 
 
 def write_huggingface(loaded: LoadedModel, folder: Path) -> dict[str, Any]:
     """Write the folder and give the report that lies in it as export.json."""
-    model, tokenizer = loaded.model, loaded.tokenizer
-    if not isinstance(model, DecoderOnly) or loaded.task != "complete":
+    if isinstance(loaded.model, EncoderOnly):
+        layout, checks = write_encoder(loaded, loaded.model, folder)
+    elif isinstance(loaded.model, DecoderOnly) and loaded.task == "complete":
+        layout, checks = _write_decoder(loaded, loaded.model, folder)
+    else:
         raise UserError(
             f"This is a model for {loaded.task}, which has no layout at Hugging Face here.",
-            "Export a model that completes texts, or choose another format.",
+            "Export a model that completes texts, or an encoder, or choose another format.",
         )
-    context = loaded.about.get("context")
+    found = {
+        "format": "Hugging Face directory",
+        "source": loaded.path.absolute().name,
+        "layout": layout,
+        "parameters": sum(p.numel() for p in loaded.model.parameters()),
+        "checks": [asdict(check) for check in checks],
+    }
+    _write_json(folder / "export.json", found)
+    lines = "\n".join(f"- {check.name}: {check.found}" for check in checks)
+    use = USES["decoder" if isinstance(loaded.model, DecoderOnly) else "text" if loaded.words else "pictures"]
+    write_text(folder / "README.md", CARD.format(name=found["source"], layout=layout, checks=lines, use=use))
+    return found
+
+
+def _write_decoder(loaded: LoadedModel, model: DecoderOnly, folder: Path) -> tuple[str, list[Check]]:
+    tokenizer, context = loaded.tokenizer, loaded.about.get("context")
     config = make_config(model.settings, tokenizer.marks, context if isinstance(context, int) else None)
     _write_json(folder / "config.json", config)
     with writing(folder / "model.safetensors") as file:
         file.write(save(export_weights(model, config), metadata={"format": "pt"}))
     _write_tokenizer(folder, tokenizer, config)
-    checks = _prove(folder, model, tokenizer)
-    found = {
-        "format": "Hugging Face directory",
-        "source": loaded.path.absolute().name,
-        "layout": config["model_type"],
-        "parameters": sum(p.numel() for p in model.parameters()),
-        "checks": [asdict(check) for check in checks],
-    }
-    _write_json(folder / "export.json", found)
-    lines = "\n".join(f"- {check.name}: {check.found}" for check in checks)
-    write_text(folder / "README.md", CARD.format(name=found["source"], layout=config["architectures"][0], checks=lines))
-    return found
+    return config["architectures"][0], _prove(folder, model, tokenizer)
 
 
 def export_weights(model: DecoderOnly, config: Mapping[str, Any]) -> dict[str, Tensor]:
@@ -144,6 +171,7 @@ def _prove(folder: Path, model: DecoderOnly, tokenizer: Tokenizer) -> list[Check
     """What was written, read as if it came from elsewhere."""
     foreign = read_huggingface(folder)
     again, ids = convert(foreign), sample_ids(tokenizer, model)
+    assert isinstance(again, DecoderOnly)
     with torch.no_grad():
         same = compare(again(ids[None])[0], model(ids[None])[0], "the model that was exported")
     texts = [foreign.tokenizer.encode(text) == tokenizer.encode(text) for text in TEXTS]

@@ -1,22 +1,30 @@
-"""How an encoder from Hugging Face is used, for settings.json: what its labels mean."""
+"""How an encoder from Hugging Face is used, for settings.json: what its labels mean, and how it wants its pictures."""
 
+import math
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from glassformer import config as checked
 from glassformer.data.labels import Labels
+from glassformer.errors import require
+from glassformer.exchange.foreign import read_json
 from glassformer.exchange.huggingface_settings import Config
+from glassformer.model.settings import EncoderOnlySettings, PatchesSettings
 
 CLASSIFIERS = ("BertForSequenceClassification", "ViTForImageClassification")
+PREPROCESSOR = "preprocessor_config.json"
+FILTERS = {0: "nearest", 1: "lanczos", 2: "bilinear", 3: "bicubic", 4: "box", 5: "hamming"}  # as Pillow counts them
 
 
-def read_use(config: Mapping[str, Any]) -> dict[str, Any]:
+def read_use(folder: Path, config: Mapping[str, Any]) -> dict[str, Any]:
     """What the task needs to know besides the weights."""
     use: dict[str, Any] = {}
     if config["architectures"][0] in CLASSIFIERS:
         use["labels"] = checked.to_data(read_labels(config))
-    if config["model_type"] == "bert" and "labels" in use:
-        use |= {"input": "text", "n_texts": 1}
+        use |= {"input": "text", "n_texts": 1} if config["model_type"] == "bert" else {}
+    if config["model_type"] == "vit":
+        use |= {"input": "pictures", "pictures": read_pictures(folder / PREPROCESSOR, config)}
     return use
 
 
@@ -24,8 +32,57 @@ def read_labels(config: Mapping[str, Any]) -> Labels:
     """Classes by name, or by number where the file has no names; one label alone is a number, as in Hugging Face."""
     table = Config(config).table("id2label")
     n = len(table) or config.get("num_labels", 2)
-    if n == 1:
+    if n == 1 and config["model_type"] == "bert":
         return Labels("number")
     names = tuple(str(table.get(str(i), i)) for i in range(n))
     many = config.get("problem_type") == "multi_label_classification"
     return Labels("classes" if many else "class", names, "," if many else "")
+
+
+def read_pictures(path: Path, config: Mapping[str, Any]) -> dict[str, Any]:
+    """Size, filter, and the numbers that colours are shifted and divided by; ViT's own where the file is missing."""
+    about = read_json(path) if path.exists() else {}
+    n = config.get("num_channels", 3)
+    found: dict[str, Any] = {"resample": FILTERS.get(_number(about.get("resample")), "bilinear")}
+    for name, theirs in (("mean", "image_mean"), ("std", "image_std")):
+        given = about.get(theirs)
+        given = [0.5] * n if given is None else given if isinstance(given, list) else [given] * n
+        if about.get("do_normalize") is False:
+            given = [0.0 if name == "mean" else 1.0] * n
+        sound = len(given) == n and all(isinstance(v, int | float) and math.isfinite(v) for v in given)
+        require(
+            sound and (name == "mean" or all(v > 0 for v in given)),
+            f"{path} has {theirs} = {str(about.get(theirs))[:60]}, but one number a colour is read here.",
+            "Take the file that belongs to the model.",
+        )
+        found[name] = [float(v) for v in given]
+    factor = about.get("rescale_factor", 1 / 255) if about.get("do_rescale") is not False else 1.0
+    require(
+        isinstance(factor, int | float) and abs(factor - 1 / 255) < 1e-6,
+        f"{path} multiplies pictures by {str(factor)[:20]}, but Glassformer divides them by 255.",
+        "Take another model.",
+    )
+    return found
+
+
+def preprocessor_config(about: Mapping[str, Any], settings: EncoderOnlySettings) -> dict[str, Any]:
+    """The same the other way round."""
+    source, pictures = settings.source, about.get("pictures")
+    assert isinstance(source, PatchesSettings)
+    pictures = pictures if isinstance(pictures, dict) else {}
+    half = [0.5] * source.n_channels
+    return {
+        "image_processor_type": "ViTImageProcessor",
+        "do_resize": True,
+        "size": {"height": source.height, "width": source.width},
+        "resample": next((i for i, name in FILTERS.items() if name == pictures.get("resample")), 2),
+        "do_rescale": True,
+        "rescale_factor": 1 / 255,
+        "do_normalize": True,
+        "image_mean": pictures.get("mean", half),
+        "image_std": pictures.get("std", half),
+    }
+
+
+def _number(value: Any) -> int:
+    return value if type(value) is int else -1

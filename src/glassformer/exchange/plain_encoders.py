@@ -65,9 +65,9 @@ def _bert_head(w: Weights, x: Tensor, config: Mapping[str, Any], activation: Act
         case "BertForMaskedLM":
             hidden = activate(w.linear(x, "cls.predictions.transform.dense"), activation)
             hidden = w.norm(hidden, "cls.predictions.transform.LayerNorm", eps)
-            table, bias = w.get("cls.predictions.decoder.weight"), w.get("cls.predictions.bias")
+            table, bias = w.get("cls.predictions.decoder.weight"), w.get("cls.predictions.decoder.bias")
             table = w["embeddings.word_embeddings.weight"] if table is None else table
-            return hidden @ table.T + (w["cls.predictions.decoder.bias"] if bias is None else bias)
+            return hidden @ table.T + (w["cls.predictions.bias"] if bias is None else bias)
         case "SentenceTransformer":
             pooled = {"mean": x.mean(0), "first": x[0], "last": x[-1]}[config["sentence_pooling"]]
             return pooled / pooled.norm() if config["sentence_normalise"] else pooled
