@@ -2,6 +2,7 @@
 
 import json
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -16,7 +17,10 @@ def classify(
     model: Annotated[str, typer.Argument(help="A model directory.")],
     text: Annotated[
         list[str] | None,
-        typer.Argument(help="What to classify, a tab between the texts of a pair; without it, each line of stdin."),
+        typer.Argument(
+            help="What to classify, a tab between the texts of a pair; files for a model of vectors; "
+            "without it, each line of stdin."
+        ),
     ] = None,
     top: Annotated[int, typer.Option(help="Show so many labels with their probabilities; 1 is the best alone.")] = 1,
     as_json: Annotated[
@@ -33,14 +37,22 @@ def classify(
     require(top >= 1, f"--top is {top}.", "It must be 1 or more.")
     classifier = load_classifier(model)
     for chunk in [text] if text else stdin_lines():
-        inputs = [_read(line, classifier) for line in chunk]
-        for given, answer in zip(chunk, classifier.classify(inputs), strict=True):
+        names, inputs = _read(chunk, classifier, are_files=bool(text))
+        for given, answer in zip(names, classifier.classify(inputs), strict=True):
             print(_as_json(given, answer) if as_json else _as_line(answer, top))
         sys.stdout.flush()
 
 
-def _read(line: str, classifier: "Classifier") -> Any:
-    return line if classifier.n_texts == 1 else line.split("\t")
+def _read(chunk: list[str], classifier: "Classifier", are_files: bool) -> tuple[list[str], list[Any]]:
+    """What each answer is about, and what the model reads."""
+    if classifier.input == "text":
+        return chunk, chunk if classifier.n_texts == 1 else [line.split("\t") for line in chunk]
+    from glassformer.data.series import parse_series, read_series
+
+    if are_files:
+        series = read_series([Path(name) for name in chunk])
+        return series.places, list(series.values)
+    return chunk, [parse_series(line, i + 1) for i, line in enumerate(chunk)]
 
 
 def _as_line(answer: "Answer", top: int) -> str:

@@ -34,6 +34,9 @@ def evaluate(
     text: Annotated[str | None, typer.Option(help="For labelled texts: the column or field of the text.")] = None,
     text2: Annotated[str | None, typer.Option(help="That of the second text of a pair.")] = None,
     label: Annotated[str | None, typer.Option(help="That of the label.")] = None,
+    labels: Annotated[
+        Path | None, typer.Option(help="For an NPY file of vectors: its labels, one a line, or NPY.")
+    ] = None,
     picture: Annotated[
         Path | None, typer.Option(help="For a classifier: draw which class it takes for which (PNG).")
     ] = None,
@@ -69,6 +72,7 @@ def evaluate(
     from glassformer.tasks.evaluate_translate import evaluate_translate
     from glassformer.tasks.filler import Filler
     from glassformer.tasks.transcriber import Transcriber
+    from glassformer.tasks.whisper import WhisperTranscriber
 
     loaded = load(model, engine, precision)  # type: ignore[arg-type]
     if isinstance(loaded, Completer):
@@ -76,13 +80,13 @@ def evaluate(
         return
     if isinstance(loaded, Classifier):
         columns = Columns(text, text2, label)
-        run_evaluate_classify(model, loaded, data, memory, columns, limit, worst, picture, as_json, quiet)
+        run_evaluate_classify(model, loaded, data, memory, columns, labels, limit, worst, picture, as_json, quiet)
         return
     if isinstance(loaded, Filler):
         with _Bar(quiet, "read") as bar:
             run_evaluate_fill(model, loaded, data, memory, field, as_json, bar.show)
         return
-    if isinstance(loaded, Transcriber):
+    if isinstance(loaded, Transcriber | WhisperTranscriber):
         with _Bar(quiet, "heard") as bar:
             run_evaluate_transcribe(model, loaded, data, (source, target), beam, limit, worst, as_json, bar.show)
         return

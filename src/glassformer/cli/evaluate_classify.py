@@ -35,6 +35,7 @@ def run_evaluate_classify(
     data: list[Path],
     memory: list[Path] | None,
     columns: "Columns",
+    labels: Path | None,
     limit: int | None,
     worst: int,
     picture: Path | None,
@@ -52,7 +53,7 @@ def run_evaluate_classify(
         "--picture shows which class was taken for which, but here an example has no single class.",
         "Leave it out.",
     )
-    report = evaluate_classify(classifier, open_exam(classifier, data, memory, columns, limit), worst)
+    report = evaluate_classify(classifier, open_exam(classifier, data, memory, columns, limit, labels), worst)
     if picture is not None:
         draw_confusion(report.confusion, report.names, f"{model} on {', '.join(report.paths)}", picture)
     if as_json:

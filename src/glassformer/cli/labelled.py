@@ -1,4 +1,4 @@
-"""Files of labelled data, opened as what they hold."""
+"""Files of labelled data, opened as what they hold: texts, or series of vectors."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -13,24 +13,47 @@ if TYPE_CHECKING:
 
 
 def open_subject(
-    data: list[Path], valid: list[Path] | None, columns: "Columns"
+    data: list[Path],
+    valid: list[Path] | None,
+    columns: "Columns",
+    labels: Path | None = None,
+    valid_labels: Path | None = None,
 ) -> "Callable[[ClassifyRecipe], Subject]":
     """What will read the files, once the recipe is known."""
     from glassformer.data.labelled import open_labelled
+    from glassformer.data.series import holds_series, read_series
+    from glassformer.errors import require
+    from glassformer.tasks.classify_series import judge_series
     from glassformer.tasks.classify_texts import read_texts
 
+    if holds_series(data[0], columns.text):
+        series = read_series(data, labels, columns.text, columns.label)
+        more = read_series(valid, valid_labels, columns.text, columns.label) if valid else None
+        return lambda recipe: judge_series(series, more, recipe)
+    require(labels is None and valid_labels is None, f"{data[0]} has its labels in itself.", "Leave out --labels.")
     train = open_labelled(data, columns)
     others = open_labelled(valid, columns, like=train) if valid else None
     return lambda recipe: read_texts(train, others, recipe)
 
 
 def open_exam(
-    classifier: "Classifier", data: list[Path], memory: list[Path] | None, columns: "Columns", limit: int | None
+    classifier: "Classifier",
+    data: list[Path],
+    memory: list[Path] | None,
+    columns: "Columns",
+    limit: int | None,
+    labels: Path | None = None,
 ) -> "Exam":
     """Files to test on, and those that baselines learn from."""
     from glassformer.data.labelled import open_labelled
+    from glassformer.data.series import read_series
+    from glassformer.tasks.classify_series import exam_of_series, limited
     from glassformer.tasks.evaluate_classify import exam_of_texts
 
+    if classifier.input == "vectors":
+        series = limited(read_series(data, labels, columns.text, columns.label), limit)
+        known_series = read_series(memory, None, columns.text, columns.label) if memory else None
+        return exam_of_series(classifier, series, known_series)
     files = open_labelled(data, columns)
     known = open_labelled(memory, columns, like=files) if memory else None
     return exam_of_texts(classifier, files, known, limit)

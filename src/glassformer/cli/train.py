@@ -128,9 +128,16 @@ def complete(
 
 @train.command()
 def classify(
-    data: Annotated[list[Path], typer.Argument(help="Labelled texts (TSV, CSV, JSONL; .gz too).")],
+    data: Annotated[
+        list[Path],
+        typer.Argument(help="Labelled texts (TSV, CSV, JSONL; .gz too) or series of vectors (NPZ, NPY, JSONL)."),
+    ],
     out: Out,
     valid: Annotated[list[Path] | None, typer.Option(help="Validation data, as DATA; else some is held out.")] = None,
+    labels: Annotated[
+        Path | None, typer.Option(help="For an NPY file of vectors: its labels, one a line, or NPY.")
+    ] = None,
+    valid_labels: Annotated[Path | None, typer.Option(help="The same for an NPY file of --valid.")] = None,
     text: Annotated[str | None, typer.Option(help="The column or field of the text: its name, or number.")] = None,
     text2: Annotated[str | None, typer.Option(help="That of the second text of a pair.")] = None,
     label: Annotated[str | None, typer.Option(help="That of the label.")] = None,
@@ -169,7 +176,7 @@ def classify(
     tensorboard: TensorBoard = False,
     quiet: Quiet = False,
 ) -> None:
-    """Train a classifier on labelled texts or pairs of texts.
+    """Train a classifier on labelled texts, pairs of texts, or series of vectors.
 
     glassformer train classify reviews.tsv --out runs/mood --minutes 10
     """
@@ -198,7 +205,7 @@ def classify(
     checked = read_recipe(ClassifyRecipe, recipe, flags, changes)
     if separator is not None:
         checked = dataclasses.replace(checked, separator=separator)
-    read = open_subject(data, valid, Columns(text, text2, label))
+    read = open_subject(data, valid, Columns(text, text2, label), labels, valid_labels)
     finished = train_classify(read, checked, out, resume, device, quiet, tensorboard)
     raise typer.Exit(0 if finished else 130)
 

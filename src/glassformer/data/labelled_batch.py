@@ -129,3 +129,32 @@ def in_order(rows: Rows, lengths: NDArray[np.int64], n_rows: int, budget: int) -
     """Neighbours together, at most `n_rows` and `budget` places."""
     parts = (rows[i : i + n_rows] for i in range(0, len(rows), n_rows))
     return [batch for part in parts for batch in cut(part, lengths[part], budget)]
+
+
+@dataclass(frozen=True)
+class SeriesExamples:
+    """Series of vectors, of any lengths."""
+
+    values: Sequence[NDArray[np.float32]]
+    max_steps: int
+    targets: Targets
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        return np.array([min(len(values), self.max_steps) for values in self.values], dtype=np.int64)
+
+    def load(self, rows: Rows) -> Inputs:
+        chosen = [self.values[i][: self.max_steps] for i in rows]
+        longest = max(map(len, chosen))
+        table = np.zeros((len(chosen), longest, chosen[0].shape[1]), dtype=np.float32)
+        keep = np.zeros(table.shape[:2], dtype=bool)
+        for row, values in enumerate(chosen):
+            table[row, : len(values)], keep[row, : len(values)] = values, True
+        return Inputs(torch.from_numpy(table), None if keep.all() else torch.from_numpy(keep))
+
+    def train_batch(self, rows: Rows) -> LabelledBatch:
+        return LabelledBatch(self.load(rows), torch.from_numpy(self.targets[rows]))
+
+    def show(self, row: int) -> str:
+        first = ", ".join(f"{value:.2g}" for value in self.values[row][0][:4])
+        return f"{len(self.values[row])} steps, the first begins {first}"

@@ -2,6 +2,7 @@
 
 import torch
 
+from glassformer.errors import require
 from glassformer.model.build import build
 from glassformer.model.settings import ModelSettings
 from glassformer.model.transformer import Transformer
@@ -15,6 +16,10 @@ def with_settings(model: Transformer, settings: ModelSettings, kept: tuple[str, 
     for name, parameter in made.named_parameters():
         if name.startswith("head.") and not name.startswith(kept or ("\0",)):
             continue
-        assert known[name].shape == parameter.shape, f"{name} differs: only heads may"
+        require(
+            name in known and known[name].shape == parameter.shape,
+            f"The two models differ in {name}, but only their heads may.",
+            "Use the model that the settings were made for.",
+        )
         parameter.copy_(known[name])
     return made.to(next(model.parameters()).device)

@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 
 from glassformer import config
 from glassformer.data.framing import Framing
-from glassformer.data.labelled_batch import Readable, TextExamples
+from glassformer.data.labelled_batch import Readable, SeriesExamples, TextExamples
 from glassformer.data.labels import Labels
+from glassformer.data.series import as_vectors
 from glassformer.errors import UserError, require
 from glassformer.model import EncoderDecoder
 from glassformer.model.settings import TokensSettings
@@ -82,8 +83,21 @@ class Classifier:
 
     def readable(self, inputs: Sequence[Any]) -> Readable:
         """The inputs as the model reads them."""
+        if self.input == "vectors":
+            return self.series([as_vectors(given, f"Series {i + 1}") for i, given in enumerate(inputs)])
         require(self.input == "text", f"{self.loaded.path} reads {self.input}, not text.", f"Give it {self.input}.")
         return self.texts([self._checked(text) for text in inputs])
+
+    def series(self, values: Sequence[NDArray[np.float32]]) -> SeriesExamples:
+        wanted = int(self.loaded.about.get("n_features", 1))
+        for i, series in enumerate(values):
+            require(
+                series.shape[1] == wanted,
+                f"Series {i + 1} has {series.shape[1]} numbers a step, but the model reads {wanted}.",
+                "Give it the features that it was trained on.",
+            )
+        longest = int(self.loaded.about.get("max_tokens", 4096))
+        return SeriesExamples(values, longest, np.zeros(len(values), dtype=np.int64))
 
     def texts(self, rows: Sequence[Sequence[str]]) -> TextExamples:
         """Texts, `n_texts` a row, in tokens."""

@@ -72,8 +72,9 @@ class ClassifyRecipe(Recipe):
     # One dial for the front-end, the stack and the head; None leaves what the size or the model to start from has.
     dropout: float | None = None
     tokenizer: TextTokens = field(default_factory=TextTokens)
-    # Tokens of a text, or of a pair together; the end of what is longer is not read.
-    max_tokens: int = 256
+    # Tokens of a text, or of a pair together, or vectors of a series; the end of what is longer is not read. None: 256
+    # tokens, 4,096 vectors.
+    max_tokens: int | None = None
     # Times that all examples are read, where neither steps nor minutes are given; None: what they are worth.
     epochs: float | None = None
     # What labels are; None: found from the data.
@@ -96,7 +97,8 @@ class ClassifyRecipe(Recipe):
     lm_weight: float = 0.5
 
     def __post_init__(self) -> None:
-        self._at_least(4, "max_tokens")
+        if self.max_tokens is not None:
+            self._at_least(4, "max_tokens")
         self._at_least(0, "freeze", "lm_weight")
         for name, given in (("LoRA", self.lora is not None), ("freeze", self.freeze > 0)):
             require(

@@ -9,8 +9,15 @@ from glassformer.data.labelled_batch import LabelledData
 from glassformer.data.labels import Labels, Raw, Targets, Where, describe_labels, find_labels, refuse_rare
 from glassformer.data.tokenizer import Tokenizer
 from glassformer.tasks.classify import ClassifyRecipe
+from glassformer.tasks.classify_answers import Classifying
 from glassformer.tasks.model_dir import LoadedModel
 from glassformer.tasks.run import Run
+
+
+class Fold(Protocol):
+    """A change of the data that can be put into the weights."""
+
+    def put_into(self, model: Classifying) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -22,6 +29,7 @@ class Prepared:
     front_end: dict[str, Any]  # what the data says of a new model's source
     tokenizer: Tokenizer | None
     about: dict[str, Any]  # for settings.json: how to read what is to be classified
+    unit: Fold | None = None  # what was done to the input, and the finished model is to do itself
 
 
 class Subject(Protocol):

@@ -22,6 +22,7 @@ from glassformer.tasks.run import Run
 from glassformer.tasks.text import KINDS
 
 CHUNK = 10_000  # texts encoded at a time
+MAX_TOKENS = 256  # of a row, if nothing else is said
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ class TextSubject:
         examples = self.train.examples
         parts = {"train": [examples[i] for i in self.division.train], "valid": self._valid()}
         path, made = run.out / "tokenizer.json", run.is_prepared(identity, recipe)
-        tokenizer = start.tokenizer if start is not None else None
+        tokenizer = start.tokenizer if start is not None else None  # says so where a model reads no text
         if tokenizer is None:
             tokenizer = load_tokenizer(path) if made else make_tokenizer(parts["train"], recipe)
         if not made:
@@ -64,7 +65,7 @@ class TextSubject:
             run.prepared(identity)
         n_texts = self.train.n_texts
         n_types = _n_types(start) if start is not None else 2 * (n_texts == 2)
-        max_tokens = min(recipe.max_tokens, _longest(start))
+        max_tokens = min(recipe.max_tokens or MAX_TOKENS, _longest(start))
         framing = Framing(tokenizer.marks, max_tokens)
         made_ready = [
             TextExamples(

@@ -72,6 +72,8 @@ def _train(subject: Subject, start: LoadedModel | None, recipe: ClassifyRecipe, 
         return False
     finished.about.update(labels=config.to_data(labels), metric=job.metric, examples=subject.n_examples, **ready.about)
     job.scale.put_into(model)
+    if ready.unit is not None:
+        ready.unit.put_into(model)
     what = f"A classifier trained by Glassformer; {kind}; {labels.kind}: {', '.join(labels.names[:20]) or 'a number'}."
     use = "…" if ready.about["input"] == "text" else "FILE"
     run.write_card(what, f'glassformer classify {out.name} "{use}"', finished)
