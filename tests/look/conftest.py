@@ -1,48 +1,145 @@
-"""Small model directories to look at, and one browser for all tests of a process."""
+"""Small model directories of every task to look at, and one browser for all tests of a process."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
-from glassformer.data.tokenizer import train_tokenizer
-from glassformer.model.settings import AttentionSettings, DecoderOnlySettings, EncoderDecoderSettings, NormSettings
+from glassformer import config
+from glassformer.data.features import FeatureSettings
+from glassformer.data.labels import Labels
+from glassformer.data.tokenizer import Tokenizer, train_tokenizer, with_mask
+from glassformer.look.scene import Scene, look_at, scene_of
+from glassformer.look.subject import LookOptions
+from glassformer.look.subject_picture import picture
+from glassformer.model.settings import (
+    AttentionSettings,
+    ClassHeadSettings,
+    DecoderOnlySettings,
+    EncoderDecoderSettings,
+    EncoderOnlySettings,
+    FramesSettings,
+    ModelSettings,
+    NormSettings,
+    RegressionHeadSettings,
+    TokenHeadSettings,
+)
 from glassformer.tasks.model_dir import LoadedModel, load_model, save_model
-from tests.builders import rough, stack, tokens
+from tests.builders import FRONT_ENDS, encoder_only, rough, stack, tokens
+from tests.data.sounds import write_sound
 from tests.learn.browser import Browser, chromium_or_skip
+from tests.tasks.tones import RATE, say
 
 TEXTS = ["the old man reads a book", "the young woman writes a long letter", "where is the station please"] * 4
+OPTIONS = LookOptions(beam=2, max_tokens=4)
 
 
-def save(folder: Path, task: str, settings: Any) -> LoadedModel:
+def tokenizer_of(sentences: bool = True) -> Tokenizer:
+    return train_tokenizer(TEXTS, "word", 320, sentences=sentences)
+
+
+def save(folder: Path, task: str, settings: ModelSettings, words: Tokenizer, **about: Any) -> LoadedModel:
     """A model with rough weights, whose answers mean nothing but are always the same."""
-    torch.manual_seed(0)
-    tokenizer = train_tokenizer(TEXTS, "word", 320, sentences=task == "translate")
-    save_model(folder, task, rough(settings(tokenizer.vocab_size)), tokenizer, about={"context": 64})
+    save_model(folder, task, rough(settings), words, about={"context": 64, **about})
     return load_model(folder)
 
 
 @pytest.fixture(scope="session")
 def translator(tmp_path_factory: pytest.TempPathFactory) -> LoadedModel:
-    def settings(n: int) -> EncoderDecoderSettings:
-        sides = {"source": tokens(vocab_size=n), "target": tokens(vocab_size=n)}
-        return EncoderDecoderSettings(**sides, encoder=stack(n_layers=1), decoder=stack(n_layers=2))
-
-    return save(tmp_path_factory.mktemp("translator"), "translate", settings)
+    words = tokenizer_of()
+    sides = {side: tokens(vocab_size=words.vocab_size) for side in ("source", "target")}
+    settings = EncoderDecoderSettings(**sides, encoder=stack(n_layers=1), decoder=stack(n_layers=2))
+    return save(tmp_path_factory.mktemp("translator"), "translate", settings, words)
 
 
 @pytest.fixture(scope="session")
 def completer(tmp_path_factory: pytest.TempPathFactory) -> LoadedModel:
-    """Post-norm, rotary, shared keys: as unlike the translator as can be."""
-    attention = AttentionSettings(n_heads=4, n_kv_heads=2)
+    """Post-norm and shared keys: as unlike the translator as can be."""
+    words, attention = tokenizer_of(sentences=False), AttentionSettings(n_heads=4, n_kv_heads=2)
+    decoder = stack(attention=attention, norm=NormSettings(kind="rms", place="post"))
+    settings = DecoderOnlySettings(source=tokens(vocab_size=words.vocab_size), decoder=decoder)
+    return save(tmp_path_factory.mktemp("completer"), "complete", settings, words)
 
-    def settings(n: int) -> DecoderOnlySettings:
-        decoder = stack(attention=attention, norm=NormSettings(kind="rms", place="post"))
-        return DecoderOnlySettings(source=tokens(vocab_size=n), decoder=decoder)
 
-    return save(tmp_path_factory.mktemp("completer"), "complete", settings)
+@pytest.fixture(scope="session")
+def filler(tmp_path_factory: pytest.TempPathFactory) -> LoadedModel:
+    words = with_mask(tokenizer_of(sentences=False))
+    source = tokens(vocab_size=words.vocab_size, n_types=2, norm=NormSettings())
+    settings = EncoderOnlySettings(source=source, encoder=stack(), head=TokenHeadSettings(transform="gelu", bias=True))
+    return save(tmp_path_factory.mktemp("filler"), "fill", settings, words)
+
+
+def classifier(folder: Path, labels: Labels, decoder: bool = False) -> LoadedModel:
+    words, n = tokenizer_of(), labels.n_out
+    source = tokens(vocab_size=words.vocab_size)
+    head: Any = RegressionHeadSettings() if labels.kind == "number" else ClassHeadSettings(n_classes=n)
+    about = {"labels": config.to_data(labels), "input": "text", "n_texts": 1}
+    settings: ModelSettings = (
+        DecoderOnlySettings(source=source, decoder=stack(), head=head, tie_output=False)
+        if decoder
+        else EncoderOnlySettings(source=source, encoder=stack(), head=head, tie_output=False)
+    )
+    return save(folder, "classify", settings, words, **about)
+
+
+@pytest.fixture(scope="session")
+def recogniser(tmp_path_factory: pytest.TempPathFactory) -> LoadedModel:
+    words = tokenizer_of()
+    settings = EncoderDecoderSettings(
+        source=FramesSettings(n_features=8, strides=(2, 2), dropout=0.0),
+        target=tokens(vocab_size=words.vocab_size),
+        encoder=stack(),
+        decoder=stack(),
+        tie_source_target=False,
+    )
+    features = FeatureSettings(n_features=8, n_mels=8, rate=RATE, n_fft=256)
+    return save(tmp_path_factory.mktemp("recogniser"), "transcribe", settings, words, features=config.to_data(features))
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Two inputs of a task, seen through."""
+
+    task: str
+    scenes: list[Scene]
+
+
+@pytest.fixture(scope="session")
+def kinds(
+    translator: LoadedModel,
+    completer: LoadedModel,
+    filler: LoadedModel,
+    recogniser: LoadedModel,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> dict[str, Kind]:
+    """Every kind of model that look shows."""
+    folder = tmp_path_factory.mktemp("kinds")
+    for name in ("low high", "high"):
+        write_sound(folder / f"{name}.wav", say(name), RATE)
+
+    def texts(loaded: LoadedModel, *given: str) -> Kind:
+        return Kind(loaded.task, [look_at(loaded, text, OPTIONS) for text in given])
+
+    good = Labels("class", ("good", "bad", "neither"))
+    many, number = Labels("classes", ("old", "young", "long")), Labels("number")
+    found = {
+        "translate": texts(translator, "the old man reads a book", "the old woman reads a book"),
+        "complete": texts(completer, "where is the station", "the young woman"),
+        "fill": texts(filler, "the old ___ reads a book", "the young ___ reads a book"),
+        "classify": texts(classifier(folder / "class", good), TEXTS[0], TEXTS[2]),
+        "classify_by_decoder": texts(classifier(folder / "decoder", good, decoder=True), TEXTS[0], TEXTS[2]),
+        "choices": texts(classifier(folder / "many", many), TEXTS[0], TEXTS[1]),
+        "number": texts(classifier(folder / "number", number), TEXTS[0], "the old man reads a letter"),
+        "transcribe": texts(recogniser, str(folder / "low high.wav"), str(folder / "high.wav")),
+    }
+    model = encoder_only("patches", head=ClassHeadSettings(n_classes=3, pooling="first"), tie_output=False)
+    assert model.settings.source == FRONT_ENDS["patches"]
+    pictures = torch.rand(2, 2, 8, 12, generator=torch.Generator().manual_seed(0))
+    scenes = [scene_of(model, picture(model, p, ["cat", "dog", "hen"], f"{i}.png")) for i, p in enumerate(pictures)]
+    return found | {"picture": Kind("classify", scenes)}
 
 
 @pytest.fixture(scope="session")

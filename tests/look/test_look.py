@@ -20,6 +20,7 @@ from glassformer.look.scene import look_at
 from glassformer.look.subject import LONGEST, LookOptions
 from glassformer.tasks.model_dir import LoadedModel
 from tests.builders import close
+from tests.look.conftest import Kind
 
 TEXT, OTHER = "the old man reads a book", "the old woman reads a book"
 SHORT = LookOptions(max_tokens=6)
@@ -62,6 +63,31 @@ def test_a_completion_is_what_the_model_says_greedily(completer: LoadedModel) ->
     forced = look_at(completer, "where is", LookOptions(answer=" the station"))
     assert forced.subject.answer == " the station"
     assert "station" in completer.tokenizer.tokens(forced.subject.answers)[-1]
+
+
+def test_every_kind_of_model_is_shown(kinds: dict[str, Kind]) -> None:
+    for name, kind in kinds.items():
+        for scene in kind.scenes:
+            data = scene.data()
+            assert len(data["source"]) == scene.seen["source.x"].shape[1]
+            assert json.loads(json.dumps(data, allow_nan=False)) == data
+            if scene.subject.kind == "number":
+                assert data["best"] == []
+                assert float(data["answer"]) == pytest.approx(float(scene.seen["head.logits"]), abs=1e-3)
+                assert scene.score() == pytest.approx(float(scene.seen["head.logits"]), abs=1e-5)
+                continue
+            said = [best["said"] for best in data["best"] if best["said"]]
+            assert said
+            wanted = scene.seen["head.logits"].sigmoid() if name == "choices" else scene.seen["head.probabilities"]
+            wanted = wanted[0] if wanted.dim() == 3 else wanted
+            for best, shares in zip(data["best"], wanted, strict=True):
+                assert best["p"] == pytest.approx(shares.topk(len(best["p"])).values.tolist(), abs=1e-6)
+        assert compare(*kind.scenes)["stack"] in ("encoder", "decoder")
+    blank = kinds["fill"].scenes[0].data()
+    place = blank["source"].index("<mask>")
+    assert [i for i, answer in enumerate(blank["answers"]) if answer >= 0] == [place]
+    assert blank["names"][str(blank["answers"][place])].strip() in blank["answer"]
+    assert blank["attribution"] is None  # its head bends
 
 
 def test_the_page_holds_the_numbers_to_the_bit(translator: LoadedModel) -> None:

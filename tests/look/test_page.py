@@ -12,24 +12,24 @@ from glassformer.look.scene import Scene, look_at
 from glassformer.look.subject import LookOptions
 from glassformer.tasks.model_dir import LoadedModel
 from tests.learn.browser import Browser
+from tests.look.conftest import Kind
 
 CURRENT = "document.querySelector('nav [aria-current]').getAttribute('href')"
 VIEWS = ["model", "attention", "matrix", "walk", "answer", "why", "compare"]
+KINDS = (
+    *("translate", "complete", "fill", "classify", "classify_by_decoder", "choices", "number", "transcribe", "picture"),
+)
 Pages = dict[str, tuple[Path, list[Scene]]]
 
 
 @pytest.fixture(scope="module")
-def pages(translator: LoadedModel, completer: LoadedModel, tmp_path_factory: pytest.TempPathFactory) -> Pages:
+def pages(kinds: dict[str, Kind], tmp_path_factory: pytest.TempPathFactory) -> Pages:
     folder, found = tmp_path_factory.mktemp("pages"), {}
-    inputs = {
-        "translate": (translator, ["the old man reads a book", "the old woman reads a book"]),
-        "complete": (completer, ["where is the station", "the young woman"]),
-    }
-    for task, (loaded, texts) in inputs.items():
-        scenes = [look_at(loaded, text, LookOptions(max_tokens=4)) for text in texts]
-        path = folder / f"{task}.html"
-        path.write_text(make_page("tiny", task, scenes), encoding="utf-8")
-        found[task] = (path, scenes)
+    for name, kind in kinds.items():
+        path = folder / f"{name}.html"
+        path.write_text(make_page("tiny", kind.task, kind.scenes), encoding="utf-8")
+        found[name] = (path, kind.scenes)
+    assert tuple(found) == KINDS
     return found
 
 
@@ -38,8 +38,9 @@ def visit(browser: Browser, page: Path, view: str) -> None:
     browser.open(f"{page.as_uri()}#{view}")
 
 
-@pytest.mark.parametrize("task", ["translate", "complete"])
-@pytest.mark.parametrize("width", [1280, 360])
+@pytest.mark.parametrize(
+    ("task", "width"), [*((kind, 1280) for kind in KINDS), ("translate", 360), ("picture", 360), ("transcribe", 360)]
+)
 def test_every_view_opens_without_a_complaint_and_without_a_request(
     browser: Browser, pages: Pages, task: str, width: int
 ) -> None:
@@ -105,7 +106,7 @@ def test_the_matrix_shows_the_weights(browser: Browser, pages: Pages) -> None:
     assert "Choose one layer and one head" in browser.run("document.getElementById('view').innerText")
 
 
-@pytest.mark.parametrize("task", ["translate", "complete"])
+@pytest.mark.parametrize("task", ["translate", "complete", "fill", "transcribe", "picture"])
 def test_the_walk_computes_in_the_page_what_the_model_computed(browser: Browser, pages: Pages, task: str) -> None:
     page, scenes = pages[task]
     visit(browser, page, "walk")
@@ -120,9 +121,12 @@ def test_the_walk_computes_in_the_page_what_the_model_computed(browser: Browser,
             assert "✗" not in browser.run("document.getElementById('view').innerText")
             n_checks += len(apart)
     assert n_checks >= 6 * len(kinds)
-    browser.run("Page.choose({ kind: Data.kinds().find((k) => k.id === 'decoder'), layer: 0, head: 1, position: 2 })")
+    stack = "decoder" if "decoder" in kinds else "encoder"
+    browser.run(
+        f"Page.choose({{ kind: Data.kinds().find((k) => k.id === '{stack}'), layer: 0, head: 1, position: 2 }})"
+    )
     row = browser.run("[...document.querySelectorAll('#scores tbody tr')].map((r) => r.lastChild.innerText)")
-    wanted = attention_maps(scenes[0].seen, "decoder")[0, 1, 2].tolist()
+    wanted = attention_maps(scenes[0].seen, stack)[0, 1, 2].tolist()
     assert [float(v.replace("−", "-")) for v in row] == pytest.approx(wanted, abs=6e-4)
 
 
@@ -143,6 +147,23 @@ def test_the_answers_and_reasons_are_python_s(browser: Browser, pages: Pages) ->
     top = browser.run("[...document.querySelectorAll('#lens tbody tr')][0].innerText").split("\t")[1:]
     best = [data["names"][str(ids[0])] for ids in data["lens"]["ids"][-1]]
     assert [t.strip() for t in top] == [b.strip() for b in best]
+
+
+def test_a_recording_and_a_picture_lie_under_their_attention(browser: Browser, pages: Pages) -> None:
+    for kind, shape in (("transcribe", None), ("picture", [2, 8, 12])):
+        page, scenes = pages[kind]
+        visit(browser, page, "attention")
+        given = scenes[0].seen["source.input"][0]
+        assert shape is None or list(given.shape) == shape
+        shown = numbers(browser, "Array.from(Data.tensor(Data.all.runs[0], 'source.input').values)")
+        assert shown == pytest.approx(given.flatten().tolist(), abs=1e-6)
+        assert browser.run("document.querySelectorAll('#view figure canvas').length") >= 2
+        assert browser.complaints() == []
+    browser.run("Page.choose({ position: 3 }), document.querySelector('#view figure details').open = true")
+    browser.wait_until(lambda: browser.run("document.querySelectorAll('#view figure td').length") > 6)
+    cells = browser.run("[...document.querySelectorAll('#view figure td')].slice(1).map((n) => n.innerText)")
+    weights = attention_maps(scenes[0].seen, "encoder")[0, 0, 3, 1:].tolist()
+    assert [float(c.replace("−", "-")) for c in cells] == pytest.approx(weights, abs=6e-4)
 
 
 def test_keys_and_clicks_choose(browser: Browser, pages: Pages) -> None:

@@ -1,5 +1,6 @@
 """A trace sees everything, changes nothing, and minds its own thread."""
 
+import sys
 import threading
 from typing import Any
 
@@ -210,6 +211,34 @@ def test_a_point_that_is_not_kept_costs_no_hook() -> None:
     with pytest.raises(ZeroDivisionError), trace(model):
         _ = 1 / 0
     assert n_hooks(model) == 0
+
+
+def test_a_pass_after_a_trace_makes_not_one_call_more() -> None:
+    """Off means off: the very functions that ran before, and no other."""
+    model, ids = decoder_only(), random_ids(1, 5)
+
+    def calls() -> list[str]:
+        found: list[str] = []
+
+        def note(frame: Any, event: str, what: Any) -> None:
+            if event in ("call", "c_call"):
+                found.append(frame.f_code.co_qualname if event == "call" else what.__qualname__)
+
+        sys.setprofile(note)
+        try:
+            model(ids)
+        finally:
+            sys.setprofile(None)
+        return found
+
+    with torch.no_grad():
+        model(ids)
+        before = calls()
+        with trace(model):
+            during = calls()
+        after = calls()
+    assert before == after
+    assert len(during) > len(before) > 100
 
 
 def test_what_a_trace_is_asked_wrongly() -> None:

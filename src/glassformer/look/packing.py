@@ -27,7 +27,9 @@ def pack(seen: Trace, room: int, row: int = 0) -> dict[str, Any]:
     stored: dict[tuple[Any, ...], int] = {}
     left_out: list[str] = []
     used = 0
-    for name in _by_importance(seen.names):
+    # Ids have names of their own; frames and pixels are shown as they are.
+    with_input = "source.input" in seen and seen["source.input"].is_floating_point()
+    for name in _by_importance(seen.names, with_input):
         tensor = _one_row(seen[name], row)
         identity = (tensor.data_ptr(), tensor.dtype, tuple(tensor.shape), tensor.stride())
         if identity not in stored:
@@ -55,9 +57,10 @@ def write_npz(path: Path, seen: Trace, names: dict[str, list[str]]) -> None:
         np.savez_compressed(file, **arrays)
 
 
-def _by_importance(names: list[str]) -> list[str]:
+def _by_importance(names: list[str], with_input: bool) -> list[str]:
     kept = [name for name in names if name.rsplit(".", 1)[-1] in WANTED]
-    return sorted(kept, key=lambda name: WANTED.index(name.rsplit(".", 1)[-1]))
+    kept += ["source.input"] if with_input else []
+    return sorted(kept, key=lambda name: -1 if name == "source.input" else WANTED.index(name.rsplit(".", 1)[-1]))
 
 
 def _one_row(tensor: Tensor, row: int) -> Tensor:

@@ -23,6 +23,7 @@ SCRIPTS = (
     "data.js",
     "draw.js",
     "model_view.js",
+    "sense_view.js",
     "attention_view.js",
     "walk_view.js",
     "answer_view.js",

@@ -10,7 +10,8 @@ from glassformer.errors import UserError
 from glassformer.look.readings.ablation import ablate_heads
 from glassformer.look.readings.attribution import attribute
 from glassformer.look.readings.logit_lens import logit_lens
-from glassformer.look.subject import LookOptions, Subject, make_subject
+from glassformer.look.subject import AnswerKind, LookOptions, Subject
+from glassformer.look.subjects import make_subject
 from glassformer.look.trace import Trace, trace
 from glassformer.model import Transformer
 from glassformer.tasks.model_dir import LoadedModel
@@ -26,10 +27,10 @@ class Scene:
     seen: Trace
 
     def score(self) -> float:
-        """The mean log-probability of what was answered; runs the model."""
+        """The mean log-probability of what was answered, or the number that was; runs the model."""
         with torch.no_grad():
             logits = self.model(*self.subject.inputs)
-        return mean_log_p(logits, self.subject.answers)
+        return score_answers(logits, self.subject.answers, self.subject.kind)
 
     def data(self, ablate: bool = True) -> dict[str, Any]:
         """Everything but the tensors, as JSON can hold it."""
@@ -38,6 +39,8 @@ class Scene:
         found: dict[str, Any] = {
             "text": subject.text,
             "answer": subject.answer,
+            "kind": subject.kind,
+            "sense": subject.sense,
             "source": subject.source,
             "target": subject.target,
             "answers": subject.answers,
@@ -56,7 +59,10 @@ class Scene:
         """At each position (or once, for a whole sequence) the best answers, and what was answered."""
         if "head.probabilities" not in self.seen:
             return []
-        logits, shares = (_by_position(self.seen[f"head.{name}"][0]) for name in ("logits", "probabilities"))
+        logits = _by_position(self.seen["head.logits"][0])
+        shares = (
+            logits.sigmoid() if self.subject.kind == "choices" else _by_position(self.seen["head.probabilities"][0])
+        )
         rows = []
         for position, (logit, share) in enumerate(zip(logits, shares, strict=True)):
             top = share.topk(min(BEST, len(share)))
@@ -72,6 +78,8 @@ class Scene:
 
     def _lens(self, used: set[int]) -> dict[str, Any] | None:
         if "head.probabilities" not in self.seen:
+            return None
+        if self.subject.kind == "choices":  # many may fit, and the lens shows shares of one
             return None
         lens = logit_lens(self.model, self.seen, LENS)
         ids, shares = lens.ids, lens.probabilities
@@ -98,15 +106,21 @@ class Scene:
 
 def look_at(loaded: LoadedModel, text: str, options: LookOptions | None = None) -> Scene:
     """Answer, then see the whole pass again with all positions at once."""
-    subject = make_subject(loaded, text, options or LookOptions())
-    with torch.no_grad(), trace(loaded.model) as seen:
-        loaded.model(*subject.inputs)
-    return Scene(loaded.model, subject, seen)
+    return scene_of(loaded.model, make_subject(loaded, text, options or LookOptions()))
 
 
-def mean_log_p(logits: Tensor, answers: list[int]) -> float:
-    """Of the answers that were given, over all positions (1, n, N), or of the one (1, N)."""
-    log_p = _by_position(logits[0]).float().log_softmax(dim=-1)
+def scene_of(model: Transformer, subject: Subject) -> Scene:
+    with torch.no_grad(), trace(model) as seen:
+        model(*subject.inputs)
+    return Scene(model, subject, seen)
+
+
+def score_answers(logits: Tensor, answers: list[int], kind: AnswerKind = "choice") -> float:
+    """The mean log-probability of what was answered, at all positions (1, n, N) or once (1, N); or the number."""
+    scores = _by_position(logits[0]).float()
+    if kind == "number":
+        return float(scores[0, 0])
+    log_p = scores.log_softmax(dim=-1) if kind == "choice" else torch.nn.functional.logsigmoid(scores)
     given = [float(log_p[i, answer]) for i, answer in enumerate(answers) if answer >= 0]
     return sum(given) / max(1, len(given))
 

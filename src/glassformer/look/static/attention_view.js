@@ -83,12 +83,13 @@ const AttentionView = (() => {
     const kind = state.kind;
     const said = run.answers.length === Data.rows(run, kind).length && kind.stack === Data.all.model.stacks.at(-1) && state.pinned;
     const rows = Data.rows(run, kind), columns = Data.columns(run, kind), w = Data.weights(run, kind, state.layer, state.head), m = columns.length;
+    const sense = SenseView.applies(run, kind);
     const about = kind.part === "cross_attention" ? "Each position of the answer (left) looks at the source (right)." : kind.stack.causal ? "Each position (left) looks at itself and what came before (right)." : "Each position (left) looks at all positions (right).";
     const clear = make("button", { type: "button", onclick: () => choose({ pinned: false }) }, "Show all words");
     return make("div", {}, make("h2", {}, `${kind.label}: ${titleOf(state)}`),
-      make("p", { class: "soft" }, `${about} The thicker a line, the larger the share of attention. Point at a word to see its own shares; click to keep it.`),
+      make("p", { class: "soft" }, sense ? about : `${about} The thicker a line, the larger the share of attention. Point at a word to see its own shares; click to keep it.`),
       state.pinned ? make("p", {}, Draw.token(rows[state.position]), said ? [" was followed by ", Draw.token(Data.nameOf(run, run.answers[state.position]))] : [], " ", clear) : null,
-      make("div", { class: "side" }, make("figure", {}, lines(run, kind, state, choose),
+      make("div", { class: "side" }, make("figure", {}, sense && w ? SenseView.draw(run, kind, w, state) : lines(run, kind, state, choose),
         w ? Draw.behind(rows, columns, (i, j) => w.values[i * m + j], { size: 1, corner: "looks at →" }) : null), thumbs(run, kind, state, choose)));
   }
 
@@ -111,5 +112,5 @@ const AttentionView = (() => {
     return box;
   }
 
-  return { draw, drawMatrix, controls: ["kind", "layer+", "head+"] };
+  return { draw, drawMatrix, controls: ["kind", "layer+", "head+", ...(Data.all.runs[0].sense?.kind === "picture" ? ["position"] : [])] };
 })();

@@ -11,7 +11,9 @@ const CompareView = (() => {
 
   function carried(comparison, run) {
     const box = make("section", {}, make("h3", {}, "Where the difference is at work"));
-    box.append(make("p", { class: "soft" }, `Given B, the model gives each token of B's answer a share of ${Draw.share(Math.exp(comparison.own))} (geometric mean); given A, ${Draw.share(Math.exp(comparison.foreign))}.`));
+    if (comparison.own === null) return box.append(make("p", { class: "soft" }, "The two have different lengths, so that one cannot take the other's place.")), box;
+    if (run.kind === "number") box.append(make("p", { class: "soft" }, `Given A the answer is ${Draw.number(comparison.foreign)}, given B ${Draw.number(comparison.own)}.`));
+    else box.append(make("p", { class: "soft" }, `Given B, the model gives B's answer a share of ${Draw.share(Math.exp(comparison.own))} (for each of its tokens, on geometric mean); given A, ${Draw.share(Math.exp(comparison.foreign))}.`));
     if (!comparison.map) return box.append(make("p", { class: "soft" }, "Give two inputs of as many tokens and with different answers, and the stream of one can be put into the other place by place.")), box;
     const names = comparison.stack === "encoder" ? run.source : Data.names(run, Data.all.model.stacks.at(-1)), n = comparison.map.length;
     box.append(make("p", { class: "soft" }, "A was run again with B's stream put in at one layer and position. 1 means that B's answer became as likely as for B itself, 0 that nothing changed."));
