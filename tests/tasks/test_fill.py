@@ -41,7 +41,7 @@ def recipe_of(**changes: object) -> FillRecipe:
         "dropout": 0.0,
         "model": {"encoder": {"d_model": 64, "n_layers": 2, "feed_forward": {"d_ff": 256}}},
         "tokenizer": {"size": 400},
-        "train": {"steps": 800, "batch_tokens": 256, "validations": 2, "lr": 3e-3, "dropout_epochs": 0},
+        "train": {"steps": 1300, "batch_tokens": 256, "validations": 2, "lr": 3e-3, "dropout_epochs": 0},
     }
     return config.parse(FillRecipe, config.merge(data, changes), "The test")
 
@@ -103,9 +103,8 @@ def test_a_run_that_was_stopped_goes_on_to_the_same_weights(tmp_path: Path, monk
 
 def test_documents_do_not_see_each_other(tmp_path: Path) -> None:
     """Another document in the same row changes nothing at the blanks of this one."""
-    from glassformer.tasks.fill import guessed
+    from glassformer.tasks.fill import FILL, guessed
     from glassformer.tasks.text import TextData, make_model
-    from glassformer.tasks.train_fill import FILL
 
     path = tmp_path / "two.jsonl"
     path.write_text("".join(f'{{"text": "{word * 8}"}}\n' for word in ("one ", "two ", "three ") * 200))

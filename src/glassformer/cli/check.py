@@ -3,36 +3,85 @@
 import dataclasses
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+if TYPE_CHECKING:
+    from glassformer.tasks.plan import Plan
+
+TASKS = ("translate", "complete", "transcribe", "auto")
 
 
 def check(
     data: Annotated[
         list[Path],
-        typer.Argument(help="Pairs (TSV, CSV, JSONL; .gz too), two aligned files, or recordings (a list or a folder)."),
+        typer.Argument(
+            help="Pairs (TSV, CSV, JSONL; .gz too) or two aligned files; text (one file or a folder); "
+            "recordings (a list or a folder)."
+        ),
     ],
     valid: Annotated[list[Path] | None, typer.Option(help="Validation pairs, to look for overlap.")] = None,
     source: Annotated[str | None, typer.Option(help="The source field of a CSV, TSV or JSONL file.")] = None,
     target: Annotated[str | None, typer.Option(help="The target field.")] = None,
+    field: Annotated[str, typer.Option(help="For text: the field of JSONL files that holds it.")] = "text",
+    task: Annotated[str, typer.Option(help="translate, complete or transcribe, where the files do not tell.")] = "auto",
+    with_plan: Annotated[bool, typer.Option("--plan/--no-plan", help="Measure and plan a training.")] = True,
     as_json: Annotated[bool, typer.Option("--json", help="Answer as JSON.")] = False,
 ) -> None:
     """Say what the data is, name bad lines by number, and plan a training."""
-    from glassformer.data.check import check_pairs, explain
-    from glassformer.data.pairs import open_pairs
-    from glassformer.data.recordings import holds_recordings, open_recordings
-    from glassformer.data.recordings_check import check_recordings, explain_recordings
-    from glassformer.tasks.plan import plan_translation
+    from glassformer.errors import require
+
+    require(task in TASKS, f"There is no task {task!r} to check for.", f"Choose {', '.join(TASKS)}.")
+    kind = _task_of(data) if task == "auto" else task
+    if kind == "transcribe":
+        report, words = _recordings(data, source, target)
+    elif kind == "complete":
+        report, words = _text(data, valid, field, with_plan)
+    else:
+        report, words = _pairs(data, valid, source, target, with_plan)
+    typer.echo(json.dumps(report, ensure_ascii=False) if as_json else words)
+
+
+def _task_of(data: list[Path]) -> str:
+    """What the files look as if they were for."""
+    from glassformer.data.documents import looks_like_text
+    from glassformer.data.recordings import holds_recordings
 
     if len(data) == 1 and holds_recordings(data[0]):
-        heard = check_recordings(open_recordings(data[0], source, target))
-        typer.echo(json.dumps(dataclasses.asdict(heard), ensure_ascii=False) if as_json else explain_recordings(heard))
-        return
+        return "transcribe"
+    return "complete" if len(data) != 2 and all(map(looks_like_text, data)) else "translate"
+
+
+def _recordings(data: list[Path], source: str | None, target: str | None) -> tuple[dict[str, Any], str]:
+    from glassformer.data.recordings import open_recordings
+    from glassformer.data.recordings_check import check_recordings, explain_recordings
+
+    heard = check_recordings(open_recordings(data[0], source, target))
+    return dataclasses.asdict(heard), explain_recordings(heard)
+
+
+def _text(data: list[Path], valid: list[Path] | None, field: str, with_plan: bool) -> tuple[dict[str, Any], str]:
+    from glassformer.data.documents import open_documents
+    from glassformer.data.documents_check import check_text_files, explain_text
+    from glassformer.tasks.plan import plan_completion
+
+    read = check_text_files(open_documents(data, field), open_documents(valid, field) if valid else None)
+    return _with_plan(read, explain_text(read), plan_completion(read.found) if with_plan else None)
+
+
+def _pairs(
+    data: list[Path], valid: list[Path] | None, source: str | None, target: str | None, with_plan: bool
+) -> tuple[dict[str, Any], str]:
+    from glassformer.data.check import check_pairs, explain
+    from glassformer.data.pairs import open_pairs
+    from glassformer.tasks.plan import plan_translation
+
     files = open_pairs(data, source, target)
     found = check_pairs(files, open_pairs(valid, source, target) if valid else None)
-    plan = plan_translation(found)
-    if as_json:
-        typer.echo(json.dumps({**dataclasses.asdict(found), "plan": dataclasses.asdict(plan)}, ensure_ascii=False))
-    else:
-        typer.echo(f"{explain(found)}\n{plan}")
+    return _with_plan(found, explain(found), plan_translation(found) if with_plan else None)
+
+
+def _with_plan(found: Any, words: str, plan: "Plan | None") -> tuple[dict[str, Any], str]:
+    data = dataclasses.asdict(found)
+    return (data, words) if plan is None else ({**data, "plan": dataclasses.asdict(plan)}, f"{words}\n{plan}")

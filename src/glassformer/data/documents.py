@@ -84,6 +84,13 @@ def check_documents(files: DocumentFiles) -> DocumentReport:
     return DocumentReport(len(files.paths), n_documents, n_bytes, n_characters, n_broken)
 
 
+def looks_like_text(path: Path) -> bool:
+    """Whether the path is a folder of text files, or a file that is read as one long text and not as a table."""
+    if path.is_dir():
+        return any(p.is_file() and _kind(p) in TEXT for p in path.rglob("*"))
+    return path.is_file() and _kind(path) in TEXT - {".csv", ".tsv"}
+
+
 def _in_folder(folder: Path) -> list[Path]:
     files = sorted(p for p in folder.rglob("*") if p.is_file() and _kind(p) in TEXT | {".jsonl"} and p.stat().st_size)
     require(

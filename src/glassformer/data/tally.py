@@ -21,8 +21,8 @@ K = TypeVar("K")
 FACTOR = 3  # times longer or shorter than this file's pairs usually are: suspicious
 LONG = 20  # characters; shorter sentences vary too much for that
 _BINS = 4  # of length ratios, for each doubling
-_CONTROL = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
-_GARBLED = re.compile("\ufffd|Ã[\x80-\xbf]|â€")
+CONTROL = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+GARBLED = re.compile("\ufffd|Ã[\x80-\xbf]|â€")
 
 
 @dataclass(frozen=True)
@@ -98,9 +98,9 @@ class Tally:
         both = f"{item.source}\n{item.target}"
         if item.source == item.target:
             self.odd.add("has the same text on both sides", item.line)
-        if _CONTROL.search(both):
+        if CONTROL.search(both):
             self.odd.add("has control characters", item.line)
-        if _GARBLED.search(both):
+        if GARBLED.search(both):
             self.odd.add("has garbled characters, as from a wrong encoding", item.line)
 
     def usual_scripts(self) -> tuple[str, str]:

@@ -13,13 +13,15 @@ from glassformer.decode.complete_options import CompleteOptions
 from glassformer.errors import require
 from glassformer.model import DecoderOnly
 from glassformer.model.lora import LoraSettings
+from glassformer.model.settings import DecoderOnlySettings
 from glassformer.tasks.generator import Generator
-from glassformer.tasks.text import TextData, TextRecipe
+from glassformer.tasks.text import TextData, TextRecipe, TextTask
 from glassformer.train.loop import Validation
 from glassformer.train.loss import cross_entropy
 from glassformer.train.settings import TrainSettings
 
 VALIDATED = 1 << 17  # tokens of the validation text that are measured at most, evenly spread
+COMPLETE = TextTask("complete", "complete", DecoderOnlySettings)
 SAMPLE = CompleteOptions(max_tokens=60, temperature=0.8, seed=1)
 
 

@@ -17,12 +17,14 @@ from glassformer.data.masking import Ids, make_masking
 from glassformer.data.tokenizer import Marks
 from glassformer.data.windows import Starts, plan_windows, window_batch
 from glassformer.model import EncoderOnly
+from glassformer.model.settings import EncoderOnlySettings
 from glassformer.tasks.complete import VALIDATED, document_marks
-from glassformer.tasks.text import TextData, TextRecipe
+from glassformer.tasks.text import TextData, TextRecipe, TextTask
 from glassformer.train.loop import Validation
 from glassformer.train.loss import cross_entropy
 from glassformer.train.settings import TrainSettings
 
+FILL = TextTask("fill", "encode", EncoderOnlySettings, has_blanks=True)
 SHORT_BATCHES = 0.2  # share of the batches that are cut
 CUTS = (2, 4, 8)
 SHOWN = 24  # tokens of a sample

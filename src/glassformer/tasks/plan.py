@@ -2,19 +2,28 @@
 
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import torch
+from torch import Tensor, nn
 
 from glassformer.data.batch import PairBatch
 from glassformer.data.check import PairReport
+from glassformer.data.documents import DocumentReport
 from glassformer.data.tokenizer import automatic_size
-from glassformer.model import EncoderDecoder, build, count_parameters
-from glassformer.model.settings import EncoderDecoderSettings
+from glassformer.data.windows import WindowBatch
+from glassformer.model import DecoderOnly, EncoderDecoder, build, count_parameters
+from glassformer.model.settings import EncoderDecoderSettings, ModelSettings
+from glassformer.tasks.complete import COMPLETE, CompleteRecipe
+from glassformer.tasks.complete import loss_of as complete_loss
+from glassformer.tasks.text import model_settings as text_settings
+from glassformer.tasks.text import resolved
 from glassformer.tasks.translate import TranslateJob, TranslateRecipe, automatic_translate_size
 from glassformer.tasks.translate_model import model_settings
 from glassformer.train.machine import keep_memory
 from glassformer.train.optim import build_optimizer
+from glassformer.train.settings import TrainSettings
 
 # Tokens that a training reads by default; less data is read more often, but not more than so many times.
 TOKENS, MOST_EPOCHS, LEAST_STEPS = 25_000_000, 60, 1500
@@ -55,18 +64,54 @@ def plan_translation(found: PairReport, recipe: TranslateRecipe | None = None) -
     size = automatic_translate_size(found.n_pairs) if recipe.size == "auto" else recipe.size
     settings = model_settings(replace(recipe, size=size), vocab_size, vocab_size)
     lengths = [2 + round(side.characters.mean / CHARACTERS_A_TOKEN) for side in (found.source, found.target)]
-    batch_tokens = recipe.train.batch_tokens
-    seconds, n_parameters = _seconds_a_step(settings, lengths[0], lengths[1], batch_tokens, recipe)
-    tokens_a_step = batch_tokens * lengths[1] / max(lengths)
+    batch = _made_up_pairs(settings, lengths[0], lengths[1], recipe.train.batch_tokens)
+
+    def loss(model: nn.Module) -> Tensor:
+        assert isinstance(model, EncoderDecoder)
+        return TranslateJob.loss_of(model, batch, recipe.train.label_smoothing) / batch.n_tokens
+
+    seconds, n_parameters = _seconds_a_step(settings, recipe.train, loss)
+    tokens_a_step = recipe.train.batch_tokens * lengths[1] / max(lengths)
     tokens_an_epoch = found.n_pairs * lengths[1]
     batches = tokens_an_epoch / tokens_a_step
     steps = automatic_steps(tokens_an_epoch, batches)
+    return _plan(vocab_size, size, n_parameters, steps, steps / batches, seconds, tokens_a_step)
+
+
+def _made_up_pairs(settings: EncoderDecoderSettings, n_source: int, n_target: int, batch_tokens: int) -> PairBatch:
+    rows = max(1, batch_tokens // max(n_source, n_target))
+    source, target = (torch.randint(3, settings.target.vocab_size, (rows, n)) for n in (n_source, n_target))
+    return PairBatch(source, None, target, target, target.numel())
+
+
+def plan_completion(found: DocumentReport, recipe: CompleteRecipe | None = None) -> Plan:
+    """The same for a language model, on a made-up text."""
+    recipe = resolved(recipe or CompleteRecipe(), found)
+    vocab_size = recipe.tokenizer.size or automatic_size(found.n_characters)
+    rows = max(1, recipe.train.batch_tokens // recipe.context)
+    ids = torch.randint(3, vocab_size, (rows, recipe.context))
+    batch = WindowBatch(ids, ids, None, None)
+
+    def loss(model: nn.Module) -> Tensor:
+        assert isinstance(model, DecoderOnly)
+        return complete_loss(model, batch, recipe.train.label_smoothing) / ids.numel()
+
+    seconds, n_parameters = _seconds_a_step(text_settings(COMPLETE, recipe, vocab_size), recipe.train, loss)
+    tokens = found.n_characters / CHARACTERS_A_TOKEN
+    batches = tokens / ids.numel()
+    steps = automatic_steps(tokens, batches)
+    return _plan(vocab_size, recipe.size, n_parameters, steps, steps / batches, seconds, ids.numel())
+
+
+def _plan(
+    vocab_size: int, size: str, n_parameters: int, steps: int, epochs: float, seconds: float, tokens_a_step: float
+) -> Plan:
     return Plan(
         vocab_size=vocab_size,
         size=size,
         n_parameters=n_parameters,
         steps=steps,
-        epochs=steps / batches,
+        epochs=epochs,
         megabytes=_peak_megabytes(),
         minutes=steps * seconds * 1.1 / 60,  # a tenth for validation
         tokens_per_second=tokens_a_step / seconds,
@@ -74,25 +119,17 @@ def plan_translation(found: PairReport, recipe: TranslateRecipe | None = None) -
 
 
 def _seconds_a_step(
-    settings: EncoderDecoderSettings, n_source: int, n_target: int, batch_tokens: int, recipe: TranslateRecipe
+    settings: ModelSettings, train: TrainSettings, loss: Callable[[nn.Module], Tensor]
 ) -> tuple[float, int]:
+    """Of a new model, and how many parameters it has."""
     keep_memory()
     model = build(settings)
-    assert isinstance(model, EncoderDecoder)
     model.train()
-    optimizer = build_optimizer(model, recipe.train)
-    rows = max(1, batch_tokens // max(n_source, n_target))
-
-    def words(n: int) -> torch.Tensor:
-        return torch.randint(3, settings.target.vocab_size, (rows, n))
-
-    target = words(n_target)
-    batch = PairBatch(words(n_source), None, target, target, target.numel())
+    optimizer = build_optimizer(model, train)
     times = []
     for _ in range(4):
         began = time.monotonic()
-        loss = TranslateJob.loss_of(model, batch, recipe.train.label_smoothing) / batch.n_tokens
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss(model).backward()  # type: ignore[no-untyped-call]
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
         times.append(time.monotonic() - began)

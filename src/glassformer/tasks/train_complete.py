@@ -9,18 +9,15 @@ from glassformer.data.pairs import fingerprint
 from glassformer.errors import require
 from glassformer.model import DecoderOnly, choose_device, count_parameters
 from glassformer.model.lora import add_lora
-from glassformer.model.settings import DecoderOnlySettings
 from glassformer.tasks import text
-from glassformer.tasks.complete import CompleteJob, CompleteRecipe
+from glassformer.tasks.complete import COMPLETE, CompleteJob, CompleteRecipe
 from glassformer.tasks.model_dir import save_adapter, save_model
 from glassformer.tasks.plan import automatic_steps
 from glassformer.tasks.run import Run, check_folder, identity_of
-from glassformer.tasks.text import TextFiles, TextTask
+from glassformer.tasks.text import TextFiles
 from glassformer.train.checkpoint import trained
 from glassformer.train.machine import keep_memory
 from glassformer.train.report import Report
-
-COMPLETE = TextTask("complete", "complete", DecoderOnlySettings)
 
 
 def train_complete(

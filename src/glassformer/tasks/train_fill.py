@@ -7,17 +7,14 @@ from glassformer.data.documents import DocumentReport
 from glassformer.data.files import alone_in
 from glassformer.data.pairs import fingerprint
 from glassformer.model import EncoderOnly, choose_device, count_parameters
-from glassformer.model.settings import EncoderOnlySettings
 from glassformer.tasks import text
-from glassformer.tasks.fill import FillJob, FillRecipe
+from glassformer.tasks.fill import FILL, FillJob, FillRecipe
 from glassformer.tasks.model_dir import save_model
 from glassformer.tasks.plan import automatic_steps
 from glassformer.tasks.run import Run, check_folder, identity_of
-from glassformer.tasks.text import TextFiles, TextTask
+from glassformer.tasks.text import TextFiles
 from glassformer.train.machine import keep_memory
 from glassformer.train.report import Report
-
-FILL = TextTask("fill", "encode", EncoderOnlySettings, has_blanks=True)
 
 
 def train_fill(
