@@ -137,8 +137,9 @@ class _Table:
 @torch.inference_mode()
 def _model_guesses(filler: Filler, ids: Ids, chosen: NDArray[np.bool_]) -> tuple[Ids, Shares]:
     """The rank of each hidden token, 0 for the best, and its log-probability."""
-    device = next(filler.model.parameters()).device
-    seen = torch.from_numpy(np.where(chosen, filler.tokenizer.marks.mask, ids)).to(device)
+    device, mark = next(filler.model.parameters()).device, filler.tokenizer.marks.mask
+    assert mark is not None
+    seen = torch.from_numpy(np.where(chosen, mark, ids)).to(device)
     head, states = filler.model.head, filler.model.states(seen).x[torch.from_numpy(chosen).to(device)]
     log_p = head(states).float().log_softmax(dim=-1).cpu()
     right = log_p.gather(1, torch.from_numpy(ids[chosen])[:, None])
