@@ -8,12 +8,20 @@ from pathlib import Path
 
 from glassformer import config
 from glassformer.data.files import alone_in
+from glassformer.data.labels import Labels
 from glassformer.errors import require
 from glassformer.model import choose_device, count_parameters
-from glassformer.model.lora import merge_lora
+from glassformer.model.settings import ModelSettings
 from glassformer.tasks.classify import ClassifyJob, ClassifyRecipe
 from glassformer.tasks.classify_data import Subject
-from glassformer.tasks.classify_model import FINE_HEAD_SPEED, fine_lr, load_start, new_model, tuned_model
+from glassformer.tasks.classify_model import (
+    FINE_HEAD_SPEED,
+    automatic_lr,
+    load_start,
+    new_model,
+    new_settings,
+    tuned_model,
+)
 from glassformer.tasks.model_dir import LoadedModel, save_adapter, save_model
 from glassformer.tasks.run import Run, check_folder, identity_of
 from glassformer.tasks.text import TextTokens
@@ -79,7 +87,6 @@ def _train(subject: Subject, start: LoadedModel | None, recipe: ClassifyRecipe, 
     run.write_card(what, f'glassformer classify {out.name} "{use}"', finished)
     if recipe.lora is not None and recipe.start is not None:
         save_adapter(out, "classify", model, recipe.lora, recipe.start, finished.about)
-        merge_lora(model)
     else:
         save_model(out, "classify", model, ready.tokenizer, about=finished.about)
     run.end(finished, f'glassformer classify {out} "{use}"')
@@ -87,7 +94,10 @@ def _train(subject: Subject, start: LoadedModel | None, recipe: ClassifyRecipe, 
 
 
 def _check_start(recipe: ClassifyRecipe) -> LoadedModel | None:
+    """The model to start from; what cannot be is refused before the data is read."""
     if recipe.start is None:
+        if recipe.size != "auto":
+            new_settings(recipe, Labels("class", ("a", "b")), {})
         return None
     loaded = load_start(recipe.start)
     given = recipe.size != "auto" or recipe.model or recipe.tokenizer != TextTokens()
@@ -106,14 +116,17 @@ def _check_start(recipe: ClassifyRecipe) -> LoadedModel | None:
 
 def _resolve(recipe: ClassifyRecipe, subject: Subject, start: LoadedModel | None) -> ClassifyRecipe:
     """What was left open, now that data and model are known."""
+    train = recipe.train
     if start is None:
         size = ("small" if subject.n_examples > SMALL else "tiny") if recipe.size == "auto" else recipe.size
-        return replace(recipe, size=size)
-    train = recipe.train
+        recipe = replace(recipe, size=size)
+        settings: ModelSettings = new_settings(recipe, subject.labels, {})
+    else:
+        settings = start.model.settings
+        if train.head_speed == 1.0:
+            train = replace(train, head_speed=FINE_HEAD_SPEED)
     if train.lr is None:
-        train = replace(train, lr=fine_lr(recipe, start.model))
-    if train.head_speed == 1.0:
-        train = replace(train, head_speed=FINE_HEAD_SPEED)
+        train = replace(train, lr=automatic_lr(recipe, settings))
     return replace(recipe, train=train)
 
 
