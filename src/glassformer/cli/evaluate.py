@@ -1,20 +1,9 @@
 """`glassformer evaluate MODEL DATA…`."""
 
-import dataclasses
-import itertools
-import json
-from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
-
-if TYPE_CHECKING:
-    from glassformer.tasks.completer import Completer
-    from glassformer.tasks.evaluate_translate import MemoryReport, TranslateReport
-    from glassformer.tasks.scores import Measured, Slice
-
-NO_MEMORY = "With --memory TRAIN_DATA there is a translation memory to compare with, and slices by rare words."
 
 
 def evaluate(
@@ -61,161 +50,38 @@ def evaluate(
     glassformer evaluate runs/en-de test.tsv --memory train.tsv
     """
     from glassformer.api import load
+    from glassformer.cli.bar import Bar
     from glassformer.cli.evaluate_classify import run_evaluate_classify
+    from glassformer.cli.evaluate_complete import run_evaluate_complete
     from glassformer.cli.evaluate_fill import run_evaluate_fill
     from glassformer.cli.evaluate_transcribe import run_evaluate_transcribe
+    from glassformer.cli.evaluate_translate import run_evaluate_translate
     from glassformer.data.labelled_layout import Columns
-    from glassformer.data.pairs import open_pairs
     from glassformer.decode.options import DecodeOptions
+    from glassformer.errors import UserError
     from glassformer.tasks.classifier import Classifier
     from glassformer.tasks.completer import Completer
-    from glassformer.tasks.evaluate_translate import evaluate_translate
     from glassformer.tasks.filler import Filler
     from glassformer.tasks.transcriber import Transcriber
+    from glassformer.tasks.translator import Translator
     from glassformer.tasks.whisper import WhisperTranscriber
 
     loaded = load(model, engine, precision)  # type: ignore[arg-type]
-    if isinstance(loaded, Completer):
-        _evaluate_text(model, loaded, data, memory, stride, field, as_json, quiet)
-        return
-    if isinstance(loaded, Classifier):
-        columns = Columns(text, text2, label)
-        run_evaluate_classify(model, loaded, data, memory, columns, labels, limit, worst, picture, as_json, quiet)
-        return
-    if isinstance(loaded, Filler):
-        with _Bar(quiet, "read") as bar:
-            run_evaluate_fill(model, loaded, data, memory, field, as_json, bar.show)
-        return
-    if isinstance(loaded, Transcriber | WhisperTranscriber):
-        with _Bar(quiet, "heard") as bar:
-            run_evaluate_transcribe(model, loaded, data, (source, target), beam, limit, worst, as_json, bar.show)
-        return
-    files = open_pairs(data, source, target)
-    # Fields have names in one file only; aligned files beside a table are read as they are.
-    fields = (source, target) if memory and len(memory) == 1 else (None, None)
-    training = open_pairs(memory, *fields) if memory else None
-    options = DecodeOptions(beam=beam, length_penalty=length_penalty, max_len=max_len)
-    if not quiet:
-        typer.echo(f"engine: {loaded.engine_name(options)}", err=True)
-    with _Bar(quiet, "translated") as bar:
-        report = evaluate_translate(loaded, files, training, options, tokenize, limit, worst, bar.show)
-    if as_json:
-        typer.echo(json.dumps({"model": model, **dataclasses.asdict(report)}, ensure_ascii=False))
-        return
-    typer.echo("\n".join(explain(model, report)))
-    if training is None and not quiet:
-        typer.echo(NO_MEMORY, err=True)
-
-
-def _evaluate_text(
-    model: str,
-    completer: "Completer",
-    data: list[Path],
-    memory: list[Path] | None,
-    stride: int | None,
-    field: str,
-    as_json: bool,
-    quiet: bool,
-) -> None:
-    from glassformer.cli.evaluate_complete import explain_complete
-    from glassformer.data.documents import open_documents
-    from glassformer.tasks.evaluate_complete import evaluate_complete
-
-    files = open_documents(data, field)
-    if not quiet:
-        typer.echo(f"engine: {completer.engine}", err=True)
-    with _Bar(quiet, "read") as bar:
-        report = evaluate_complete(
-            completer, files, open_documents(memory, field) if memory else None, stride, bar.show
-        )
-    if as_json:
-        typer.echo(json.dumps({"model": model, **dataclasses.asdict(report)}, ensure_ascii=False))
-    else:
-        typer.echo("\n".join(explain_complete(model, report)))
-
-
-class _Bar:
-    """Sentences or tokens done so far, on stderr: a bar in a terminal, else a line now and then."""
-
-    def __init__(self, quiet: bool, done: str) -> None:
-        from rich.console import Console
-        from rich.progress import Progress
-
-        self.console = Console(stderr=True, quiet=quiet, highlight=False)
-        self.bar = Progress(console=self.console, transient=True, disable=not self.console.is_terminal)
-        self.done = done
-        self.task = self.bar.add_task(done)
-        self.tenths = 0
-
-    def __enter__(self) -> "_Bar":
-        self.bar.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.bar.stop()
-
-    def show(self, done: int, total: int) -> None:
-        self.bar.update(self.task, completed=done, total=total)
-        if not self.console.is_terminal and 10 * done // total > self.tenths:
-            self.tenths = 10 * done // total
-            self.console.print(f"{self.done} {done:,} of {total:,}")
-
-
-def explain(model: str, report: "TranslateReport") -> Iterator[str]:
-    """The report as a person reads it, line by line."""
-    left_out = f", {report.n_left_out:,} more left out by --limit" if report.n_left_out else ""
-    yield f"{model} on {' and '.join(report.paths)}: {_count(report.n_pairs, 'pair')}{left_out}."
-    if report.n_bad:
-        yield f"Skipped {_count(report.n_bad, 'bad line')}, the first: {report.bad_example}."
-    if report.memory is not None:
-        yield from _explain_memory(report.memory, report.n_pairs)
-    yield ""
-    yield f"{'':<22}{'BLEU':>14}{'chrF':>16}{'exact':>10}"
-    for system in report.systems:
-        yield f"{system.name:<22}{_measured(system.bleu):>14}{_measured(system.chrf):>16}{system.exact:>10.1%}"
-    own, *others = report.systems
-    for other in others:
-        if other.chrf.score >= own.chrf.score:
-            yield f"By chrF the model is no better than this baseline: {other.name}."
-    yield ""
-    yield f"± is half of the 95 % interval; beam {report.beam}, length penalty {report.length_penalty:g}."
-    yield f"BLEU {report.signatures['bleu']}"
-    yield f"chrF {report.signatures['chrf']}"
-    yield from _explain_slices(report.slices)
-    if report.worst:
-        yield ""
-        yield "Worst answers by chrF"
-    for failure in report.worst:
-        yield f"  line {failure.line}, chrF {failure.chrf:.1f}"
-        yield f"    source     {_one_line(failure.source)}"
-        yield f"    answer     {_one_line(failure.answer) or '(empty)'}"
-        yield f"    reference  {_one_line(failure.reference)}"
-
-
-def _explain_memory(memory: "MemoryReport", n: int) -> Iterator[str]:
-    skipped = f" ({_count(memory.n_bad, 'bad line')} skipped)" if memory.n_bad else ""
-    yield f"Memory {' and '.join(memory.paths)}: {_count(memory.n_pairs, 'pair')}{skipped}."
-    yield (
-        f"Of the {n:,} test sources {memory.n_known_sources:,} are in the memory letter for letter, "
-        f"{memory.n_known_pairs:,} with the same target."
-    )
-
-
-def _explain_slices(slices: "tuple[Slice, ...]") -> Iterator[str]:
-    for by, group in itertools.groupby(slices, key=lambda part: part.by):
-        yield ""
-        yield f"{'By ' + by:<36}{'n':>8}{'BLEU':>8}{'chrF':>8}{'exact':>10}"
-        for part in group:
-            yield f"  {part.name:<34}{part.n:>8,}{part.bleu:>8.1f}{part.chrf:>8.1f}{part.exact:>10.1%}"
-
-
-def _measured(found: "Measured") -> str:
-    return f"{found.score:.1f} ± {found.interval:.1f}"
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
-
-
-def _count(n: int, what: str) -> str:
-    return f"{n:,} {what}{'' if n == 1 else 's'}"
+    match loaded:
+        case Completer():
+            run_evaluate_complete(model, loaded, data, memory, stride, field, as_json, quiet)
+        case Classifier():
+            columns = Columns(text, text2, label)
+            run_evaluate_classify(model, loaded, data, memory, columns, labels, limit, worst, picture, as_json, quiet)
+        case Filler():
+            with Bar(quiet, "read") as bar:
+                run_evaluate_fill(model, loaded, data, memory, field, as_json, bar.show)
+        case Transcriber() | WhisperTranscriber():
+            with Bar(quiet, "heard") as bar:
+                run_evaluate_transcribe(model, loaded, data, (source, target), beam, limit, worst, as_json, bar.show)
+        case Translator():
+            options = DecodeOptions(beam=beam, length_penalty=length_penalty, max_len=max_len)
+            fields = (source, target)
+            run_evaluate_translate(model, loaded, data, memory, fields, options, tokenize, limit, worst, as_json, quiet)
+        case _:
+            raise UserError(f"{model} makes vectors, for which there is no score.", "Give a model of another task.")

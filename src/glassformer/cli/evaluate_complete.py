@@ -1,12 +1,47 @@
 """How a person sees the evaluation of a language model."""
 
+import dataclasses
+import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+import typer
+
+from glassformer.cli.bar import Bar
+
 if TYPE_CHECKING:
+    from glassformer.tasks.completer import Completer
     from glassformer.tasks.evaluate_complete import CompleteReport
 
 WIDTH = 40  # characters of the longest bar
+
+
+def run_evaluate_complete(
+    model: str,
+    completer: "Completer",
+    data: list[Path],
+    memory: list[Path] | None,
+    stride: int | None,
+    field: str,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Measure and say it."""
+    from glassformer.data.documents import open_documents
+    from glassformer.tasks.evaluate_complete import evaluate_complete
+
+    files = open_documents(data, field)
+    if not quiet:
+        typer.echo(f"engine: {completer.engine}", err=True)
+    with Bar(quiet, "read") as bar:
+        report = evaluate_complete(
+            completer, files, open_documents(memory, field) if memory else None, stride, bar.show
+        )
+    if as_json:
+        typer.echo(json.dumps({"model": model, **dataclasses.asdict(report)}, ensure_ascii=False))
+    else:
+        typer.echo("\n".join(explain_complete(model, report)))
 
 
 def explain_complete(model: str, report: "CompleteReport") -> Iterator[str]:

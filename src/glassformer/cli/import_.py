@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from glassformer.cli.bar import Bar
+
 
 def import_(
     source: Annotated[
@@ -37,7 +39,7 @@ def import_(
     """
     from glassformer.exchange.importing import import_model
 
-    with _Bar(quiet or as_json) as bar:
+    with Bar(quiet or as_json, "read", "weights", lines=4) as bar:
         found = import_model(source, out, from_format, tokenizer, bar.show)  # type: ignore[arg-type]
     if as_json:
         typer.echo(json.dumps({"out": str(out), **found}, ensure_ascii=False))
@@ -48,29 +50,3 @@ def import_(
         typer.echo(f"  {'ok' if check['passed'] else 'NOT EQUAL'}: {check['name']}: {check['found']}")
     if "greedy" in found:
         typer.echo(f"  greedy: {found['greedy']['text']!r}")
-
-
-class _Bar:
-    """Weights read so far, on stderr: a bar in a terminal, else a line for each quarter of a big file."""
-
-    def __init__(self, quiet: bool) -> None:
-        from rich.console import Console
-        from rich.progress import Progress
-
-        self.console = Console(stderr=True, quiet=quiet, highlight=False)
-        self.bar = Progress(console=self.console, transient=True, disable=not self.console.is_terminal)
-        self.task = self.bar.add_task("reading weights")
-        self.quarters = 0
-
-    def __enter__(self) -> "_Bar":
-        self.bar.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.bar.stop()
-
-    def show(self, done: int, total: int) -> None:
-        self.bar.update(self.task, completed=done, total=total)
-        if not self.console.is_terminal and 4 * done // total > self.quarters:
-            self.quarters = 4 * done // total
-            self.console.print(f"read {done:,} of {total:,} weights")
