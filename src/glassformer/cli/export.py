@@ -23,17 +23,23 @@ print(tokenizer.decode([tokenizer.token_to_id(token) for token in answer]))
 ```
 """
 # Each with its precisions, the usual one first.
-FORMATS = {"ctranslate2": ("int8", "fp32"), "huggingface": ("fp32",), "glassformer": ("int8", "fp16", "fp32")}
+FORMATS = {
+    "ctranslate2": ("int8", "fp32"),
+    "huggingface": ("fp32",),
+    "onnx": ("fp32",),
+    "glassformer": ("int8", "fp16", "fp32"),
+}
 
 
 def export(
     model: Annotated[str, typer.Argument(help="A model directory, or a built-in model.")],
     out: Annotated[Path, typer.Option(help="The folder to write.")],
     to: Annotated[
-        str, typer.Option(help="ctranslate2, huggingface, or glassformer for a compact copy.")
+        str, typer.Option(help="ctranslate2, huggingface, onnx (encoders), or glassformer for a compact copy.")
     ] = "ctranslate2",
     precision: Annotated[
-        str | None, typer.Option(help="int8 (the usual) or fp32; for glassformer fp16 too; for huggingface fp32 only.")
+        str | None,
+        typer.Option(help="int8 (the usual) or fp32; for glassformer fp16 too; for huggingface and onnx fp32 only."),
     ] = None,
 ) -> None:
     """Write a model for another engine, or a smaller copy of it."""
@@ -68,6 +74,11 @@ def _write(loaded: "LoadedModel", to: str, precision: str, folder: Path) -> None
         from glassformer.exchange.huggingface_export import write_huggingface
 
         _tell(write_huggingface(loaded, folder))
+        return
+    if to == "onnx":
+        from glassformer.exchange.onnx import write_onnx
+
+        _tell(write_onnx(loaded, folder))
         return
     if to == "glassformer":
         source = None if loaded.source_tokenizer is loaded.tokenizer else loaded.source_tokenizer

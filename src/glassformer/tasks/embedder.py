@@ -63,9 +63,7 @@ class Embedder:
     @property
     def max_tokens(self) -> int:
         """Of a text with its marks."""
-        positions, about = getattr(self.loaded.model.settings.source, "positions", None), self.loaded.about
-        given = [about.get("context"), about.get("max_tokens"), getattr(positions, "max_len", None)]
-        return min((n for n in given if isinstance(n, int) and n > 0), default=LONGEST)
+        return longest_text(self.loaded)
 
     @property
     def options(self) -> VectorOptions:
@@ -135,6 +133,13 @@ class Embedder:
     def _width(self) -> int:
         settings: Any = self.loaded.model.settings
         return int((settings.decoder if isinstance(self.loaded.model, DecoderOnly) else settings.encoder).d_model)
+
+
+def longest_text(loaded: LoadedModel) -> int:
+    """The tokens that a model can read, or was trained to read, marks included."""
+    positions, about = getattr(loaded.model.settings.source, "positions", None), loaded.about
+    given = [about.get("context"), about.get("max_tokens"), getattr(positions, "max_len", None)]
+    return min((n for n in given if isinstance(n, int) and n > 0), default=LONGEST)
 
 
 def check_texts(texts: Any) -> None:
