@@ -8,13 +8,16 @@ import typer
 
 if TYPE_CHECKING:
     from glassformer.look.scene import Scene
+    from glassformer.look.subject import LookOptions
 
 KINDS = (".html", ".png", ".svg", ".npz")
 
 
 def look(
     model: Annotated[str, typer.Argument(help="A model directory, or the name of a built-in model.")],
-    text: Annotated[str, typer.Argument(metavar="INPUT", help="What to give the model.")],
+    text: Annotated[
+        str | None, typer.Argument(metavar="INPUT", help="What to give the model: a text, or a sound file.")
+    ] = None,
     other: Annotated[str | None, typer.Argument(metavar="[INPUT2]", help="A second input to compare with.")] = None,
     out: Annotated[
         Path, typer.Option(help="page.html, map.png or map.svg for attention, trace.npz for every tensor.")
@@ -33,13 +36,16 @@ def look(
         int | None, typer.Option(help="Tokens of the answer at most; a completion shows 12 if not told.")
     ] = None,
     ablate: Annotated[bool, typer.Option(help="Try the answer without each head, one by one.")] = True,
+    training: Annotated[
+        bool, typer.Option("--training", help="Show how a run was trained, and with an input how attention formed.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print what the page shows, and write no file.")] = False,
 ) -> None:
     """See every step of what a model does with an input: one offline page, a picture, or the numbers.
 
     glassformer look en-de "Where is the station?" --out page.html
     """
-    from glassformer.errors import require
+    from glassformer.errors import UserError, require
     from glassformer.look.scene import look_at
     from glassformer.look.subject import LookOptions
     from glassformer.tasks.built_in import find_model
@@ -55,6 +61,14 @@ def look(
     require(is_map or not idle, f"{', '.join(idle)} chooses a map.", "Give --out map.png or map.svg.")
     is_page = kind == ".html" or as_json
     require(is_page or other is None, "Two inputs are compared on a page.", "Give --out page.html, or one input.")
+    if training:
+        require(
+            kind == ".html" and other is None, "--training is a page of one input at most.", "Give --out page.html."
+        )
+        _write_training(model, out, text, options, as_json)
+        return
+    if text is None:
+        raise UserError("There is no input to look at.", "Give one, or --training for the run itself.")
     loaded = load_model(find_model(model))
     scenes = [look_at(loaded, given, options) for given in (text, other) if given is not None]
     if as_json:
@@ -73,6 +87,18 @@ def look(
     for scene in scenes:
         typer.echo(f"{scene.subject.text} → {scene.subject.answer}", err=True)
     typer.echo(f"Open {out} in a browser." if kind == ".html" else f"Written: {out}", err=True)
+
+
+def _write_training(model: str, out: Path, text: str | None, options: "LookOptions", as_json: bool) -> None:
+    from glassformer.look.training import training_data, write_training_page
+    from glassformer.tasks.built_in import find_model
+
+    run = find_model(model)
+    if as_json:
+        print(json.dumps(training_data(run, text, options), ensure_ascii=False))
+        return
+    write_training_page(out, run, text, options)
+    typer.echo(f"Open {out} in a browser.", err=True)
 
 
 def _as_json(model: str, task: str, scenes: "list[Scene]", ablate: bool) -> dict[str, Any]:

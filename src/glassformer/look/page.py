@@ -63,13 +63,20 @@ def make_page(name: str, task: str, scenes: list[Scene], ablate: bool = True) ->
 <nav id="views" aria-label="Views"></nav>
 <form id="controls" aria-label="What to show" autocomplete="off"></form>
 <main id="view" tabindex="-1"><noscript><p>The page draws itself: please allow scripts.</p></noscript></main>
-<footer>Made by <code>glassformer look</code> {__version__}. This page works offline and sends nothing.</footer>
+{footer()}
 <script type="application/json" id="data">{data}</script>
 <script>
 {scripts}</script>
 </body>
 </html>
 """
+
+
+def footer() -> str:
+    return (
+        f"<footer>Made by <code>glassformer look</code> {__version__}. "
+        "This page works offline and sends nothing.</footer>"
+    )
 
 
 def page_data(name: str, task: str, scenes: list[Scene], ablate: bool = True) -> dict[str, Any]:

@@ -44,6 +44,7 @@ class Scene:
             "source": subject.source,
             "target": subject.target,
             "answers": subject.answers,
+            "first": next((i for i, a in enumerate(subject.answers) if a >= 0 and i >= subject.n_prompt), 0),
             "best": self._best(used),
             "beam": [vars(node) for node in subject.beam],
             "path": subject.best,

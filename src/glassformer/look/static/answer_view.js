@@ -4,6 +4,8 @@
 const AnswerView = (() => {
   const { make } = Draw;
 
+  const blanks = () => Data.all.model.task === "fill";
+
   /** The best answers at one position, with logits. */
   function list(run, position) {
     const best = run.best[Math.min(position, run.best.length - 1)];
@@ -12,8 +14,8 @@ const AnswerView = (() => {
     if (best.said && !ids.includes(best.said.id)) ids.push(best.said.id), shares.push(best.said.p), logits.push(best.said.logit);
     const texts = ids.map((_, i) => `${Draw.share(shares[i])}  (${Draw.number(logits[i], 2)})`);
     const box = make("div", { class: "best" }, Draw.bars(ids.map((id) => Data.nameOf(run, id)), shares, texts, best.said ? ids.indexOf(best.said.id) : -1));
-    if (best.said && best.said.rank > 1) box.append(make("p", { class: "soft" }, `What followed was the model's choice number ${best.said.rank}.`));
-    box.append(make("p", { class: "soft" }, "The share of each answer, and in brackets its logit: the score before the softmax. What followed is in bold."));
+    if (best.said && best.said.rank > 1) box.append(make("p", { class: "soft" }, `What was chosen is the model's number ${best.said.rank}.`));
+    box.append(make("p", { class: "soft" }, `The share of each answer, and in brackets its logit: the score before the ${run.kind === "choices" ? "sigmoid (several may fit)" : "softmax"}. What was chosen is in bold.`));
     return box;
   }
 
@@ -27,10 +29,10 @@ const AnswerView = (() => {
         make("td", { class: "left none wrap" }, best.ids.filter((id) => id !== said?.id).slice(0, 4).map((id) => `${Data.nameOf(run, id)} ${Draw.share(best.p[best.ids.indexOf(id)])}`).join(" · ")));
       return tr;
     });
-    const head = ["after", "followed", "share", "might have followed"].map((c, i) => make("th", { scope: "col", class: i === 2 ? null : "left" }, c));
+    const head = (blanks() ? ["at", "chosen", "share", "might have stood here"] : ["after", "followed", "share", "might have followed"]).map((c, i) => make("th", { scope: "col", class: i === 2 ? null : "left" }, c));
     return make("div", { class: "side" },
       make("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": "Steps" }, make("table", {}, make("thead", {}, make("tr", {}, head)), make("tbody", {}, rows))),
-      make("div", {}, make("h3", { style: "margin-top: 0" }, "After ", Draw.token(names[state.position])), list(run, state.position)));
+      make("div", {}, make("h3", { style: "margin-top: 0" }, blanks() ? "At " : "After ", Draw.token(names[state.position])), list(run, state.position)));
   }
 
   /** The search's tree from left to right; each step's hypotheses one under the other. */
@@ -70,8 +72,8 @@ const AnswerView = (() => {
   }
 
   function draw(run, state, redraw, choose) {
-    return make("div", {}, make("h2", {}, "How the answer came about"),
-      make("p", { class: "soft" }, run.best.length > 1 ? "After each position the model gives a share to every token that may follow." : "The model gives a share to every answer."), steps(run, state, choose), tree(run));
+    const about = run.kind === "number" ? "" : run.best.length < 2 ? "The model gives a share to every answer." : blanks() ? "At each position the model gives a share to every token that may stand there; what counts is the blanks." : "After each position the model gives a share to every token that may follow.";
+    return make("div", {}, make("h2", {}, run.kind === "number" ? `The answer is ${run.answer}` : "How the answer came about"), make("p", { class: "soft" }, about), steps(run, state, choose), tree(run));
   }
 
   return { draw, list, controls: ["position"] };

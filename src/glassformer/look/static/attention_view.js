@@ -90,7 +90,7 @@ const AttentionView = (() => {
       make("p", { class: "soft" }, sense ? about : `${about} The thicker a line, the larger the share of attention. Point at a word to see its own shares; click to keep it.`),
       state.pinned ? make("p", {}, Draw.token(rows[state.position]), said ? [" was followed by ", Draw.token(Data.nameOf(run, run.answers[state.position]))] : [], " ", clear) : null,
       make("div", { class: "side" }, make("figure", {}, sense && w ? SenseView.draw(run, kind, w, state) : lines(run, kind, state, choose),
-        w ? Draw.behind(rows, columns, (i, j) => w.values[i * m + j], { size: 1, corner: "looks at →" }) : null), thumbs(run, kind, state, choose)));
+        w && run.sense?.kind !== "picture" ? Draw.behind(rows, columns, (i, j) => w.values[i * m + j], { size: 1, corner: "looks at →" }) : null), thumbs(run, kind, state, choose)));
   }
 
   function drawMatrix(run, state) {

@@ -31,7 +31,7 @@ const ReasonsView = (() => {
     const stack = Data.all.model.stacks.at(-1), names = Data.names(run, stack), said = Data.nameOf(run, run.answers[found.position]);
     const parts = Object.entries(found.parts).sort((a, b) => Math.abs(b[1]) - Math.abs(a[1])), total = parts.reduce((sum, [, v]) => sum + v, 0);
     const box = make("section", {}, make("h3", {}, "What the logit is made of"),
-      make("p", { class: "soft" }, "The logit of ", Draw.token(said), run.best.length > 1 ? [" after ", Draw.token(names[found.position])] : [], ` is ${number(total)}: the sum of what each part wrote into the stream by itself.`),
+      make("p", { class: "soft" }, "The logit of ", Draw.token(said), run.best.length > 1 ? [Data.all.model.task === "fill" ? " at " : " after ", Draw.token(names[found.position])] : [], ` is ${number(total)}: the sum of what each part wrote into the stream by itself.`),
       make("div", { id: "parts" }, Draw.bars(parts.map(([p]) => pretty(p)), parts.map(([, v]) => v), parts.map(([, v]) => number(v)))));
     const heads = Object.entries(found.heads), most = Draw.most(heads.flatMap(([, v]) => v));
     box.append(make("h3", {}, "By head"), Draw.table(heads.map(([p]) => pretty(p)), Array.from({ length: stack.heads }, (_, h) => `head ${h}`), (i, h) => heads[i][1][h], { size: most, caption: "Attribution by head" }));

@@ -1,0 +1,99 @@
+"""A training seen: its curves, what the model said on the way, and how attention formed over the saved weights."""
+
+import json
+import math
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from glassformer.data.files import write_text
+from glassformer.errors import require
+from glassformer.look.page import POLICY, STATIC, footer
+from glassformer.look.scene import Scene, look_at, scene_of, score_answers
+from glassformer.look.subject import LookOptions
+from glassformer.tasks.model_dir import load_model
+from glassformer.train.checkpoint import load_parameters, read_checkpoint
+from glassformer.train.report import read_metrics
+
+SCRIPTS = ("draw.js", "training.js")
+NO_CURVE = ("step", "epoch", "seconds", "samples")
+
+
+def write_training_page(path: Path, run: Path, text: str | None, options: LookOptions) -> None:
+    data = json.dumps(training_data(run, text, options), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    data = data.replace("<", "\\u003c")
+    scripts = "\n".join((STATIC / script).read_text(encoding="utf-8") for script in SCRIPTS)
+    write_text(
+        path,
+        f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="generator" content="glassformer look --training">
+<meta http-equiv="Content-Security-Policy" content="{POLICY}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<link rel="icon" href="data:,">
+<title>Training of {escape(run.name)} · Glassformer</title>
+<style>
+{(STATIC / "style.css").read_text(encoding="utf-8")}</style>
+</head>
+<body>
+<header><h1>The training of {escape(run.name)}</h1></header>
+<main id="view" tabindex="-1"><noscript><p>The page draws itself: please allow scripts.</p></noscript></main>
+{footer()}
+<script type="application/json" id="data">{data}</script>
+<script>
+{scripts}</script>
+</body>
+</html>
+""",
+    )
+
+
+def training_data(run: Path, text: str | None, options: LookOptions) -> dict[str, Any]:
+    """The curves and samples of metrics.jsonl, and for an input what each saved state makes of it."""
+    entries = read_metrics(run / "metrics.jsonl")
+    require(bool(entries), f"{run} holds no metrics.jsonl with entries.", "Name the folder that a training wrote.")
+    names = dict.fromkeys(key for entry in entries for key, value in entry.items() if _is_number(value))
+    curves = {
+        name: [[entry["step"], entry[name]] for entry in entries if _is_number(entry.get(name))]
+        for name in names
+        if name not in NO_CURVE
+    }
+    samples = [{"step": e["step"], "samples": e["samples"]} for e in entries if isinstance(e.get("samples"), list)]
+    return {"curves": curves, "samples": samples, "states": None if text is None else states(run, text, options)}
+
+
+@torch.no_grad()
+def states(run: Path, text: str, options: LookOptions) -> dict[str, Any]:
+    """The finished model's answer, and at each saved step its share and the attention with which it is given."""
+    loaded = load_model(run)
+    files = sorted((run / "checkpoints").glob("weights-*.safetensors"))
+    require(bool(files), f"{run} has no saved weights in checkpoints/.", "They are there while and after it trains.")
+    final = look_at(loaded, text, options)
+    found = [_state(final, "end")]
+    for file in reversed(files):
+        load_parameters(loaded.model, read_checkpoint(file).tensors)
+        found.insert(0, _state(scene_of(loaded.model, final.subject), str(int(file.stem.removeprefix("weights-")))))
+    subject = final.subject
+    return {"text": text, "answer": subject.answer, "source": subject.source, "target": subject.target, "steps": found}
+
+
+def _state(scene: Scene, step: str) -> dict[str, Any]:
+    weights = {
+        name.removesuffix(".weights"): [[_short(row) for row in head] for head in scene.seen[name][0].tolist()]
+        for name in scene.seen.names
+        if name.endswith(".weights")
+    }
+    score = score_answers(scene.seen["head.logits"], scene.subject.answers, scene.subject.kind)
+    return {"step": step, "score": score, "weights": weights}
+
+
+def _short(row: list[float]) -> list[float]:
+    return [float(f"{value:.4g}") for value in row]
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
