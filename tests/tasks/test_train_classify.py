@@ -176,6 +176,7 @@ def test_settings_that_cannot_be(changes: dict[str, object], said: str) -> None:
 def test_a_metric_that_does_not_fit(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="The metric spearman is not for these labels"):
         train(write(tmp_path / "a.tsv", chases()), tmp_path / "out", metric="spearman")
+    assert not (tmp_path / "out").exists()
 
 
 def test_other_input(chased: Path) -> None:

@@ -81,8 +81,8 @@ def _write(loaded: "LoadedModel", to: str, precision: str, folder: Path) -> None
         _tell(write_onnx(loaded, folder))
         return
     if to == "glassformer":
-        source = None if loaded.source_tokenizer is loaded.tokenizer else loaded.source_tokenizer
-        save_model(folder, loaded.task, loaded.model, loaded.tokenizer, source, loaded.about, precision)  # type: ignore[arg-type]
+        source = None if loaded.source_words is loaded.words else loaded.source_words
+        save_model(folder, loaded.task, loaded.model, loaded.words, source, loaded.about, precision)  # type: ignore[arg-type]
         for name in ("README.md", "recipe.toml"):
             if (loaded.path / name).exists():
                 shutil.copyfile(loaded.path / name, folder / name)

@@ -189,7 +189,7 @@ def classify(
         "size": size if size != "auto" else None,
         "start": start,
         "epochs": epochs,
-        "kind": kind,
+        "labels": kind,
         "lora.rank": lora,
         "freeze": freeze,
         "metric": metric,

@@ -78,7 +78,7 @@ class ClassifyRecipe(Recipe):
     # Times that all examples are read, where neither steps nor minutes are given; None: what they are worth.
     epochs: float | None = None
     # What labels are; None: found from the data.
-    kind: LabelKind | None = None
+    labels: LabelKind | None = None
     # What parts several labels of one example; None: found from the data.
     separator: str | None = None
     # Train although a class was seen only once.
@@ -134,7 +134,7 @@ class ClassifyJob:
         self.model, self.train, self.valid, self.labels = model, train, valid, labels
         self.recipe, self.settings, self.speaker = recipe, recipe.train, speaker
         self.device = next(model.parameters()).device
-        self.metric = _metric(recipe.metric, labels)
+        self.metric = chosen_metric(recipe.metric, labels)
         self.rows = _spread(len(valid.targets), VALIDATED)
         self.scale = Scale.of(train.targets) if labels.kind == "number" else Scale()
         self.weights = _class_weights(labels, train.targets).to(self.device) if recipe.balance else None
@@ -229,7 +229,8 @@ def language_loss(speaker: TokenHead, states: Tensor, inputs: Inputs) -> Tensor:
     return cross_entropy(rows, speaker.w.weight, speaker.w.bias, ids[:, 1:][told]) / max(1, len(rows))
 
 
-def _metric(asked: Metric | None, labels: Labels) -> Metric:
+def chosen_metric(asked: Metric | None, labels: Labels) -> Metric:
+    """What the best weights are chosen by."""
     known = OF_KIND[labels.kind] + (("f1_binary",) if labels.kind == "class" and labels.n_out == 2 else ())
     require(
         asked is None or asked in known,
@@ -241,7 +242,6 @@ def _metric(asked: Metric | None, labels: Labels) -> Metric:
 
 def _class_weights(labels: Labels, targets: Targets) -> Tensor:
     """So that all classes weigh the same together: n / (c · count); for many classes, noes to yeses."""
-    require(labels.kind != "number", "--balance is for classes, but the labels are numbers.", "Leave it out.")
     if labels.kind == "classes":
         yes = targets.sum(axis=0)
         return torch.from_numpy(((len(targets) - yes) / np.maximum(1, yes)).astype(np.float32))

@@ -8,7 +8,8 @@ from glassformer.data.labelled import hold_out_examples
 from glassformer.data.labelled_batch import LabelledData
 from glassformer.data.labels import Labels, Raw, Targets, Where, describe_labels, find_labels, refuse_rare
 from glassformer.data.tokenizer import Tokenizer
-from glassformer.tasks.classify import ClassifyRecipe
+from glassformer.errors import require
+from glassformer.tasks.classify import ClassifyRecipe, chosen_metric
 from glassformer.tasks.classify_answers import Classifying
 from glassformer.tasks.model_dir import LoadedModel
 from glassformer.tasks.run import Run
@@ -67,7 +68,13 @@ class Division:
 
 def divide(raw: Sequence[Raw], keys: Sequence[str], where: Where, recipe: ClassifyRecipe, hold_out: bool) -> Division:
     """Find what the labels mean, refuse what cannot be learned, and hold examples out to validate on."""
-    labels = find_labels(raw, where, recipe.kind, recipe.separator)
+    labels = find_labels(raw, where, recipe.labels, recipe.separator)
+    chosen_metric(recipe.metric, labels)  # refuses one that does not fit
+    require(
+        not recipe.balance or labels.kind != "number",
+        "--balance is for classes, but the labels are numbers.",
+        "Leave it out.",
+    )
     if not recipe.allow_rare:
         refuse_rare(labels, raw, where)
     targets = labels.encode(raw, where)
