@@ -1,7 +1,7 @@
 """The Python face: models and engines put together."""
 
 from pathlib import Path
-from typing import get_args
+from typing import Literal, get_args
 
 import torch
 
@@ -9,6 +9,7 @@ from glassformer.decode.options import DecodeOptions
 from glassformer.errors import require
 from glassformer.fast.choose import Engine, Precision, choose_backend, choose_decoder
 from glassformer.fast.ctranslate2 import CTranslate2Backend
+from glassformer.fast.ctranslate2_whisper import CTranslate2Whisper
 from glassformer.fast.packed import choose_states
 from glassformer.model import DecoderOnly, EncoderDecoder
 from glassformer.tasks.backend import Backend
@@ -20,9 +21,10 @@ from glassformer.tasks.filler import Filler
 from glassformer.tasks.model_dir import LoadedModel, load_model
 from glassformer.tasks.transcriber import Transcriber
 from glassformer.tasks.translator import Translator
+from glassformer.tasks.whisper import WhisperTranscriber, whisper_marks
 
 # Each task has its own face.
-Face = Translator | Completer | Classifier | Filler | Transcriber | Embedder
+Face = Translator | Completer | Classifier | Filler | Transcriber | WhisperTranscriber | Embedder
 
 
 def load(model: str | Path, engine: Engine = "auto", precision: Precision = "auto") -> Face:
@@ -35,7 +37,7 @@ def load(model: str | Path, engine: Engine = "auto", precision: Precision = "aut
     if loaded.task == "fill":
         return Filler(loaded)
     if loaded.task == "transcribe":
-        return _transcriber(loaded)
+        return _transcriber(loaded, engine, precision)
     if loaded.task == "embed":
         return _embedder(loaded)
     return _translator(loaded, engine, precision)
@@ -45,9 +47,11 @@ def load_transcriber(
     model: str | Path,
     engine: Engine = "auto",
     precision: Precision = "auto",
-) -> Transcriber:
-    """The same where nothing but a recogniser will do."""
-    return _transcriber(_load(model, engine, precision))
+    language: str | None = None,
+    task: str = "transcribe",
+) -> Transcriber | WhisperTranscriber:
+    """The same where nothing but a recogniser will do; language and task are for Whisper."""
+    return _transcriber(_load(model, engine, precision), engine, precision, language, task)
 
 
 def load_classifier(model: str | Path) -> Classifier:
@@ -86,7 +90,25 @@ def _load(model: str | Path, engine: Engine, precision: Precision) -> LoadedMode
     return load_model(find_model(model))
 
 
-def _transcriber(loaded: LoadedModel) -> Transcriber:
+def _transcriber(
+    loaded: LoadedModel,
+    engine: Engine = "auto",
+    precision: Precision = "auto",
+    language: str | None = None,
+    task: str = "transcribe",
+) -> Transcriber | WhisperTranscriber:
+    if "whisper" in loaded.about:
+        assert isinstance(loaded.model, EncoderDecoder)
+        if engine == "torch":
+            return WhisperTranscriber(loaded, None, language, task)
+        kind: Literal["float32", "int8"] = "float32" if precision == "fp32" else "int8"
+        fast = CTranslate2Whisper(loaded.model, loaded.tokenizer, whisper_marks(loaded), kind)
+        return WhisperTranscriber(loaded, fast, language, task)
+    require(
+        language is None and task == "transcribe",
+        f"{loaded.path} was trained here: it has no languages and tasks to choose from.",
+        "Leave out --language and --task.",
+    )
     return Transcriber(loaded)
 
 

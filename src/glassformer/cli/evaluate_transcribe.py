@@ -10,12 +10,12 @@ import typer
 
 if TYPE_CHECKING:
     from glassformer.tasks.evaluate_transcribe import Rate, TranscribeReport
-    from glassformer.tasks.transcriber import Transcriber
+    from glassformer.tasks.transcriber import Hearing
 
 
 def run_evaluate_transcribe(
     model: str,
-    transcriber: "Transcriber",
+    transcriber: "Hearing",
     data: list[Path],
     columns: tuple[str | None, str | None],
     beam: int,

@@ -25,11 +25,18 @@ def listen(
     glassformer listen runs/voice --commands commands.txt heard.wav
     """
     from glassformer.api import load_transcriber
-    from glassformer.errors import UserError
+    from glassformer.errors import UserError, require
     from glassformer.tasks.listen import Listener, read_commands
+    from glassformer.tasks.transcriber import Transcriber
 
     allowed = read_commands(commands)
     transcriber = load_transcriber(model)
+    require(
+        isinstance(transcriber, Transcriber),
+        f"{model} is a Whisper, which cannot be bound to commands here.",
+        "Train a recogniser: `glassformer train transcribe`.",
+    )
+    assert isinstance(transcriber, Transcriber)
     listener = Listener(transcriber, allowed, threshold)
     n_bad = 0
     for file, answer in zip(files, listener.listen(files), strict=True):

@@ -26,6 +26,12 @@ def transcribe(
     as_json: Annotated[
         bool, typer.Option("--json", help="One JSON object a file: segments, scores, times of words.")
     ] = False,
+    language: Annotated[
+        str | None, typer.Option(help="For Whisper: the language spoken, such as en; else it is guessed.")
+    ] = None,
+    task: Annotated[str, typer.Option(help="For Whisper: transcribe, or translate into English.")] = "transcribe",
+    engine: Annotated[str, typer.Option(help="For Whisper: auto, ctranslate2 or torch.")] = "auto",
+    precision: Annotated[str, typer.Option(help="For Whisper: auto, fp32 or int8.")] = "auto",
     quiet: Annotated[bool, typer.Option("--quiet", help="Nothing on stderr but errors.")] = False,
 ) -> None:
     """Write down what is said: one line a file, in their order. A file that cannot be read is named on stderr.
@@ -43,7 +49,7 @@ def transcribe(
         "Give one file, without --json.",
     )
     options = DecodeOptions(beam=beam, length_penalty=0.0, max_len=max_len)
-    transcriber = load_transcriber(model)
+    transcriber = load_transcriber(model, engine, precision, language, task)  # type: ignore[arg-type]
     if not quiet:
         typer.echo(f"engine: {transcriber.engine}", err=True)
     n_bad = 0

@@ -15,6 +15,7 @@ from glassformer.exchange.gguf_model import read_gguf
 from glassformer.exchange.huggingface_dir import read_huggingface
 from glassformer.exchange.llama2c import read_llama2c
 from glassformer.exchange.proof import Check, prove, report, sample_ids, sample_picture
+from glassformer.exchange.whisper import import_whisper, is_whisper
 from glassformer.model import EncoderOnly
 from glassformer.tasks.model_dir import Storage, load_model, save_model
 
@@ -37,6 +38,8 @@ def import_model(
         form in get_args(Format), f"There is no format {form!r} to import.", f"Choose {', '.join(get_args(Format))}."
     )
     check_free(out)
+    if form == "auto" and is_whisper(source):
+        return import_whisper(source, out, tokenizer)
     foreign = read_foreign(source, form, tokenizer, progress)
     model = convert(foreign)
     found = report(foreign, model, prove(foreign, model))

@@ -11,7 +11,7 @@ from glassformer.data.pairs import BadLine
 from glassformer.data.recordings import Recording, RecordingFiles, read_recordings
 from glassformer.decode.options import DecodeOptions
 from glassformer.errors import UserError, require
-from glassformer.tasks.transcriber import DEFAULT, Transcriber
+from glassformer.tasks.transcriber import DEFAULT, Hearing
 
 N_BOOTSTRAP = 1000
 SHOWN = 15  # kinds of errors
@@ -69,7 +69,7 @@ class TranscribeReport:
 
 
 def evaluate_transcribe(
-    transcriber: Transcriber,
+    transcriber: Hearing,
     files: RecordingFiles,
     options: DecodeOptions = DEFAULT,
     limit: int | None = None,

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
+from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -49,6 +50,17 @@ class Transcript:
 
 
 Answer = Transcript | UserError
+
+
+class Hearing(Protocol):
+    """What all recognisers have in common."""
+
+    @property
+    def engine(self) -> str: ...
+
+    def transcribe_files(
+        self, files: Sequence[str | Path], options: DecodeOptions = DEFAULT, details: bool = False
+    ) -> Iterator[Answer]: ...
 
 
 class Transcriber:

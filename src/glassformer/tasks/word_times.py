@@ -25,16 +25,22 @@ class Word:
 
 @torch.inference_mode()
 def word_times(
-    model: EncoderDecoder, tokenizer: Tokenizer, memory: Memory, ids: list[int], seconds: float, start: int = START
+    model: EncoderDecoder,
+    tokenizer: Tokenizer,
+    memory: Memory,
+    ids: list[int],
+    seconds: float,
+    start: int = START,
+    n_positions: int | None = None,
 ) -> list[Word]:
-    """The words of an answer to one recording, whose encoder positions last `seconds` each."""
+    """The words of an answer to one recording, of whose encoder positions the first so many last `seconds` each."""
     if not ids:
         return []
     with watching_cross(model) as weights:
         model.decode(torch.tensor([[start, *ids]], device=memory.x.device), memory)
-    looked = torch.stack(weights).mean(dim=0)[0]  # (n + 1, m): the last row is the state that ended
+    looked = torch.stack(weights).mean(dim=0)[0, :, :n_positions]  # (n + 1, m): the last row is the state that ended
     begins = forward_path(_sharpened(looked))
-    times = [float(seconds * begin) for begin in begins] + [seconds * memory.x.shape[1]]
+    times = [float(seconds * begin) for begin in begins] + [seconds * looked.shape[1]]
     return [Word(word, times[first], times[last + 1]) for word, first, last in _words(tokenizer, ids)]
 
 
