@@ -142,8 +142,8 @@ def _measure_smollm(given: argparse.Namespace, scratch: Path) -> None:
     asked = {**order, "prompts": [tokenizer.encode(prompt) for prompt in PROMPTS]}
     answers = {system: _run({**asked, "system": system})["answers"] for system in ("ours fp32", "huggingface")}
     same = [ours == theirs for ours, theirs in zip(*answers.values(), strict=True)]
-    texts = [tokenizer.decode(ids) for ids in answers["ours fp32"]]
-    rows = [["prompt", f"{given.new} tokens equal", "answer"], *zip(PROMPTS, same, texts, strict=True)]
+    texts = [repr(tokenizer.decode(ids)) for ids in answers["ours fp32"]]
+    rows = [["prompt", f"{given.new} tokens equal", "answer"], *zip(map(repr, PROMPTS), same, texts, strict=True)]
     print(f"\n{table(rows)}\n", flush=True)
     known = tokenizer.encode(text[: 8 * given.perplexity])[: given.perplexity + 1]
     perplexities = {
