@@ -195,6 +195,8 @@ def test_the_shell_writes_every_kind(
         (["--out", "x.pdf"], "x.pdf is no kind of file that look writes. End its name in .html, .png, .svg, .npz."),
         (["--layer", "1"], "--layer chooses a map. Give --out map.png or map.svg."),
         (["second", "--out", "x.png"], "Two inputs are compared on a page."),
+        (["--live", "--json"], "--live serves one page"),
+        (["other", "--training"], "--training is a page of one input at most."),
         (["--beam", "0"], "beam is 0. It must be 1 or more."),
         (["--out", "x.png", "--attention", "wide"], "The model has no attention 'wide'."),
     ],

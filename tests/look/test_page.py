@@ -19,6 +19,7 @@ VIEWS = ["model", "attention", "matrix", "walk", "answer", "why", "compare"]
 KINDS = (
     *("translate", "complete", "fill", "classify", "classify_by_decoder", "choices", "number", "transcribe", "picture"),
 )
+SELDOM = ("classify_by_decoder", "choices", "number")
 Pages = dict[str, tuple[Path, list[Scene]]]
 
 
@@ -39,7 +40,14 @@ def visit(browser: Browser, page: Path, view: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("task", "width"), [*((kind, 1280) for kind in KINDS), ("translate", 360), ("picture", 360), ("transcribe", 360)]
+    ("task", "width"),
+    [
+        *((kind, 1280) for kind in KINDS if kind not in SELDOM),
+        *(pytest.param(kind, 1280, marks=pytest.mark.slow) for kind in SELDOM),
+        ("translate", 360),
+        pytest.param("picture", 360, marks=pytest.mark.slow),
+        pytest.param("transcribe", 360, marks=pytest.mark.slow),
+    ],
 )
 def test_every_view_opens_without_a_complaint_and_without_a_request(
     browser: Browser, pages: Pages, task: str, width: int
@@ -106,7 +114,7 @@ def test_the_matrix_shows_the_weights(browser: Browser, pages: Pages) -> None:
     assert "Choose one layer and one head" in browser.run("document.getElementById('view').innerText")
 
 
-@pytest.mark.parametrize("task", ["translate", "complete", "fill", "transcribe", "picture"])
+@pytest.mark.parametrize("task", ["translate", "complete", "picture"])
 def test_the_walk_computes_in_the_page_what_the_model_computed(browser: Browser, pages: Pages, task: str) -> None:
     page, scenes = pages[task]
     visit(browser, page, "walk")

@@ -39,6 +39,10 @@ def look(
     training: Annotated[
         bool, typer.Option("--training", help="Show how a run was trained, and with an input how attention formed.")
     ] = False,
+    live: Annotated[
+        bool, typer.Option("--live", help="Serve the page on this machine, for inputs typed there.")
+    ] = False,
+    port: Annotated[int, typer.Option(help="With --live, where; 0 takes a free one.")] = 8765,
     as_json: Annotated[bool, typer.Option("--json", help="Print what the page shows, and write no file.")] = False,
 ) -> None:
     """See every step of what a model does with an input: one offline page, a picture, or the numbers.
@@ -61,11 +65,16 @@ def look(
     require(is_map or not idle, f"{', '.join(idle)} chooses a map.", "Give --out map.png or map.svg.")
     is_page = kind == ".html" or as_json
     require(is_page or other is None, "Two inputs are compared on a page.", "Give --out page.html, or one input.")
+    alone = not (live and (training or as_json or other is not None))
+    require(alone, "--live serves one page and goes with no --training, --json or second input.", "Leave them out.")
     if training:
         require(
             kind == ".html" and other is None, "--training is a page of one input at most.", "Give --out page.html."
         )
         _write_training(model, out, text, options, as_json)
+        return
+    if live:
+        _serve(model, text, options, ablate, port)
         return
     if text is None:
         raise UserError("There is no input to look at.", "Give one, or --training for the run itself.")
@@ -99,6 +108,22 @@ def _write_training(model: str, out: Path, text: str | None, options: "LookOptio
         return
     write_training_page(out, run, text, options)
     typer.echo(f"Open {out} in a browser.", err=True)
+
+
+def _serve(model: str, text: str | None, options: "LookOptions", ablate: bool, port: int) -> None:
+    from glassformer.look.live import answer_query, make_server
+    from glassformer.tasks.built_in import find_model
+    from glassformer.tasks.model_dir import load_model
+
+    loaded = load_model(find_model(model))
+    example = text or {"fill": "The ___ is here.", "complete": "Once"}.get(loaded.task, "Where is the station?")
+
+    def answer(texts: list[str]) -> tuple[int, str]:
+        return answer_query(loaded, Path(model).name, options, ablate, texts, example)
+
+    with make_server(port, answer) as server:
+        typer.echo(f"Open http://127.0.0.1:{server.server_port}/ in a browser; Ctrl-C ends it.", err=True)
+        server.serve_forever()
 
 
 def _as_json(model: str, task: str, scenes: "list[Scene]", ablate: bool) -> dict[str, Any]:

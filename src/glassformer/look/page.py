@@ -40,8 +40,10 @@ def write_page(path: Path, name: str, task: str, scenes: list[Scene], ablate: bo
     write_text(path, make_page(name, task, scenes, ablate))
 
 
-def make_page(name: str, task: str, scenes: list[Scene], ablate: bool = True) -> str:
-    """One input, or two to compare."""
+def make_page(
+    name: str, task: str, scenes: list[Scene], ablate: bool = True, form: str = "", policy: str = POLICY
+) -> str:
+    """One input, or two to compare; `form` is for a page that is served."""
     data = json.dumps(page_data(name, task, scenes, ablate), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     data = data.replace("<", "\\u003c")
     scripts = "\n".join((STATIC / script).read_text(encoding="utf-8") for script in SCRIPTS)
@@ -50,7 +52,7 @@ def make_page(name: str, task: str, scenes: list[Scene], ablate: bool = True) ->
 <head>
 <meta charset="utf-8">
 <meta name="generator" content="glassformer look">
-<meta http-equiv="Content-Security-Policy" content="{POLICY}">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <link rel="icon" href="data:,">
 <title>{escape(scenes[0].subject.text[:60])} · {escape(name)} · Glassformer</title>
@@ -59,7 +61,7 @@ def make_page(name: str, task: str, scenes: list[Scene], ablate: bool = True) ->
 </head>
 <body>
 <a class="skip" href="#view">To the view</a>
-<header id="top"></header>
+{form}<header id="top"></header>
 <nav id="views" aria-label="Views"></nav>
 <form id="controls" aria-label="What to show" autocomplete="off"></form>
 <main id="view" tabindex="-1"><noscript><p>The page draws itself: please allow scripts.</p></noscript></main>

@@ -1,0 +1,152 @@
+"""A run's page and the page that is served."""
+
+import json
+import shutil
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+import torch
+
+from glassformer.errors import UserError
+from glassformer.look.live import HERE, answer_query, make_server
+from glassformer.look.scene import look_at
+from glassformer.look.subject import LookOptions
+from glassformer.look.training import training_data, write_training_page
+from glassformer.tasks.model_dir import LoadedModel, load_model
+from glassformer.train.checkpoint import trained, write_checkpoint
+from tests.learn.browser import Browser
+
+TEXT, OPTIONS = "the old man", LookOptions(beam=2, max_tokens=4)
+
+
+@pytest.fixture(scope="module")
+def run(translator: LoadedModel, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a run: metrics, and two saved states, of which the first looks everywhere alike."""
+    folder = tmp_path_factory.mktemp("run") / "mine"
+    shutil.copytree(translator.path, folder)
+    model = load_model(folder).model
+    write_checkpoint(folder / "checkpoints" / "weights-00000200.safetensors", trained(model), {})
+    with torch.no_grad():
+        for name, p in model.named_parameters():
+            if "w_q" in name:
+                p.zero_()
+    write_checkpoint(folder / "checkpoints" / "weights-00000100.safetensors", trained(model), {})
+    entries = [
+        {"step": 100, "epoch": 0, "loss": 5.0, "lr": 1e-3},
+        {"step": 100, "epoch": 0, "valid_loss": 4.5, "samples": ["the old man → <b>der</b>"]},
+        {"step": 200, "epoch": 1, "loss": 4.0, "lr": 5e-4, "bad": float("nan")},
+    ]
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(e) + "\n" for e in entries) + '{"step": 3')
+    return folder
+
+
+def test_a_run_is_told_by_its_metrics_and_saved_states(run: Path) -> None:
+    data = training_data(run, TEXT, OPTIONS)
+    assert data["curves"] == {
+        "loss": [[100, 5.0], [200, 4.0]],
+        "lr": [[100, 1e-3], [200, 5e-4]],
+        "valid_loss": [[100, 4.5]],
+    }
+    assert data["samples"] == [{"step": 100, "samples": ["the old man → <b>der</b>"]}]
+    steps = data["states"]["steps"]
+    assert [state["step"] for state in steps] == ["100", "200", "end"]
+    end = look_at(load_model(run), TEXT, OPTIONS)
+    name = "decoder.blocks.1.cross_attention"
+    wanted = end.seen[f"{name}.weights"][0]
+    for state in steps[1:]:
+        torch.testing.assert_close(torch.tensor(state["weights"][name]), wanted, atol=1e-4, rtol=1e-3)
+        assert state["score"] == pytest.approx(end.score(), abs=1e-4)
+    m = wanted.shape[-1]
+    torch.testing.assert_close(
+        torch.tensor(steps[0]["weights"][name]), torch.full_like(wanted, 1 / m), atol=1e-4, rtol=1e-3
+    )
+    assert training_data(run, None, OPTIONS)["states"] is None
+
+
+def test_what_is_no_run_is_refused(run: Path, translator: LoadedModel, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"holds no metrics\.jsonl with entries"):
+        training_data(translator.path, None, OPTIONS)
+    shutil.copytree(run, tmp_path / "bare", ignore=shutil.ignore_patterns("checkpoints"))
+    with pytest.raises(UserError, match="no saved weights in checkpoints"):
+        training_data(tmp_path / "bare", TEXT, OPTIONS)
+
+
+def test_the_run_s_page_opens(browser: Browser, run: Path, tmp_path: Path) -> None:
+    write_training_page(tmp_path / "t.html", run, TEXT, OPTIONS)
+    for width in (1200, 360):
+        browser.size(width, 800)
+        browser.open("about:blank")
+        browser.open((tmp_path / "t.html").as_uri())
+        assert browser.run("[...document.querySelectorAll('[data-curve]')].map((f) => f.dataset.curve)") == [
+            "loss",
+            "lr",
+            "valid_loss",
+        ]
+        assert browser.run("[...document.querySelectorAll('[data-step]')].map((f) => f.dataset.step)") == [
+            "100",
+            "200",
+            "end",
+        ]
+        assert "<b>der</b>" in browser.run("document.getElementById('view').innerText")
+        assert browser.run("document.documentElement.scrollWidth") <= width
+    assert browser.complaints() == []
+    assert set(browser.requests()) <= {"about:blank", (tmp_path / "t.html").as_uri()}
+
+
+@pytest.fixture
+def address(translator: LoadedModel) -> Iterator[str]:
+    def answer(texts: list[str]) -> tuple[int, str]:
+        return answer_query(translator, "tiny", OPTIONS, False, texts, "the station")
+
+    with make_server(0, answer) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+        thread.start()
+        yield f"http://{HERE}:{server.server_port}/"
+        server.shutdown()
+        thread.join()
+
+
+def get(address: str, host: str | None = None) -> tuple[int, str]:
+    request = urllib.request.Request(address, headers={} if host is None else {"Host": host})
+    try:
+        with urllib.request.urlopen(request, timeout=60) as response:
+            return response.status, response.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+
+
+def test_the_served_page_follows_what_is_asked(address: str) -> None:
+    status, page = get(address)
+    assert status == 200
+    assert 'value="the station"' in page
+    evil = quote('<b>"x')
+    status, page = get(f"{address}?text={quote('the old man')}&text={evil}")
+    assert status == 200
+    assert 'value="&lt;b&gt;&quot;x"' in page
+    assert "form-action 'self'" in page
+    status, page = get(f"{address}?text={quote('the ' * 300)}")
+    assert status == 400
+    assert "look shows at most" in page
+    assert get(f"{address}other")[0] == 404
+    assert get(address, host="evil.example")[0] == 404
+
+
+def test_a_port_that_is_taken_is_said(address: str) -> None:
+    taken = int(address.rsplit(":", 1)[1].strip("/"))
+    with pytest.raises(UserError, match=rf"Port {taken} cannot be used.*Give another --port"):
+        make_server(taken, lambda _: (200, ""))
+    with pytest.raises(UserError, match="The port is 70000"):
+        make_server(70000, lambda _: (200, ""))
+
+
+def test_the_form_in_the_page_looks_at_another_input(browser: Browser, address: str) -> None:
+    browser.open(address)
+    browser.run("document.querySelector('.live input').value = 'the young woman'")
+    browser.run("document.querySelector('.live button').click()")
+    browser.wait_until(lambda: "young" in (browser.run("document.querySelector('h1')?.innerText ?? ''")))
+    assert browser.complaints() == []
