@@ -181,6 +181,23 @@ def test_without_a_compiler_torch_does_it(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @needs_compiler
+def test_other_precisions_are_refused() -> None:
+    with pytest.raises(UserError, match=r"bfloat16, not float32"):
+        run_natively(decoder("gpt-2").bfloat16())
+
+
+@needs_compiler
+@torch.inference_mode()
+def test_rows_that_leave_take_their_cache_along() -> None:
+    model, ids = run_natively(decoder("llama")), random_ids(4, 6)
+    cache = model.new_cache(4, 9)
+    model(ids[:, :5], cache=cache)
+    cache.select(torch.tensor([3, 1]))
+    found = model(ids[[3, 1], 5:], cache=cache)
+    assert torch.equal(found[:, 0], model(ids)[[3, 1], 5])
+
+
+@needs_compiler
 def test_a_failed_compilation_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     broken = tmp_path / "native.cpp"
     broken.write_text("this is no program")

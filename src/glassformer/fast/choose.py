@@ -2,6 +2,8 @@
 
 from typing import Literal
 
+import torch
+
 from glassformer.decode.options import DecodeOptions
 from glassformer.errors import UserError
 from glassformer.fast.ctranslate2 import CTranslate2Backend
@@ -39,11 +41,12 @@ def choose_backend(
 
 def choose_decoder(model: DecoderOnly, precision: Precision = "auto") -> tuple[DecoderOnly, str]:
     """A language model in int8 where that is faster, which is where its weights do not fit the processor's cache."""
-    on_cpu = next(model.parameters()).device.type == "cpu"
+    weight = next(model.parameters())
+    on_cpu = weight.device.type == "cpu"
     large = sum(p.numel() for p in model.parameters()) >= LARGE
     if precision == "fp32" or (precision == "auto" and not (on_cpu and large)):
         return model, "torch fp32"
-    if on_cpu and why_no_native() is None:
+    if on_cpu and weight.dtype == torch.float32 and why_no_native() is None:
         return run_natively(model), "C++ int8"
     if precision == "int8" or can_run_int8():
         return quantise_int8(model), "torch int8"

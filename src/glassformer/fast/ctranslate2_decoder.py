@@ -1,7 +1,7 @@
 """A language model as a folder that `ctranslate2.Generator` loads without us, held against the original.
 
-Deliberately not here: how weights look there (`ctranslate2_spec`), and an engine for `complete`, as torch with linear
-layers in int8 is faster (see `docs/log.md`).
+Deliberately not here: how weights look there (`ctranslate2_spec`), and an engine for `complete`, as our own in int8 is
+at least as fast, draws with a seed and streams (see `docs/log.md`).
 """
 
 import json

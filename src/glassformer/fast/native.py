@@ -80,7 +80,7 @@ def _found() -> tuple[str | None, ctypes.CDLL | None]:
         return "there is no compiler (g++)", None
     try:
         found = ctypes.CDLL(str(_compiled(compiler)))
-    except (OSError, subprocess.SubprocessError) as error:
+    except (OSError, RuntimeError, subprocess.SubprocessError) as error:  # no home is a RuntimeError
         return f"{SOURCE.name} could not be compiled or loaded: {error}", None
     found.glassformer_linear.argtypes = [POINTER(Linear), c_void_p, c_int64, c_int64, c_void_p, c_int]
     found.glassformer_stack.argtypes = [POINTER(Stack), POINTER(Call), c_int]

@@ -166,6 +166,7 @@ def run_natively(model: DecoderOnly) -> DecoderOnly:
     """A copy whose stack and head run in C++; what it need not change it shares with the given model."""
     weight = next(model.parameters())
     require(weight.device.type == "cpu", f"The model is on {weight.device}, but int8 runs on a CPU.", "Move it there.")
+    require(weight.dtype == torch.float32, f"The weights are {weight.dtype}, not float32.", "Convert them first.")
     reason = native.why_no_native()
     require(reason is None, f"The compiled engine cannot run here: {reason}.", "Use the torch engine.")
     fast = _shallow(model.eval())
