@@ -70,6 +70,7 @@ def _train(subject: Subject, start: LoadedModel | None, recipe: ClassifyRecipe, 
         model, speaker = tuned_model(recipe, labels, start)  # type: ignore[assignment]
         kind = f"{recipe.start} with a new head"
     model = model.to(choose_device(device))
+    speaker = None if speaker is None else speaker.to(choose_device(device))
     n, n_trained = count_parameters(model), sum(p.numel() for p in trained(model).values())
     only = f" ({n_trained:,} of them trained)" if n_trained < n else ""
     aside = f", and goes on minding its own loss (weight {recipe.lm_weight:g})" if speaker is not None else ""
