@@ -49,7 +49,7 @@ def model_of(positions: object) -> DecoderOnly:
 
 def test_documents_in_a_window_are_as_if_alone() -> None:
     stream = np.array([5, 6, 2, START, 7, 8, 9, 2, START, 3, 4], dtype=np.uint16)
-    batch = window_batch(stream, np.array([0]), 10, frozenset({START}))
+    batch = window_batch(stream, np.array([0]), 10, np.array([3, 8]))
     assert batch.mask is not None
     for positions in ("none", {"kind": "sinusoidal"}, {"kind": "learned", "max_len": 16}):
         model = model_of(positions)
@@ -70,4 +70,4 @@ def test_attention_across_documents_where_asked() -> None:
 
 def test_window_inside_one_document_needs_no_mask() -> None:
     stream = np.array([START, 7, 8, 9, 7, 2], dtype=np.uint16)
-    assert window_batch(stream, np.array([0]), 5, frozenset({START})).mask is None
+    assert window_batch(stream, np.array([0]), 5, np.array([0])).mask is None

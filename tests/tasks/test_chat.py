@@ -8,9 +8,10 @@ from transformers import PreTrainedTokenizerFast
 from glassformer.data.tokenizer import Marks
 from glassformer.decode.complete_options import CompleteOptions
 from glassformer.errors import UserError
-from glassformer.tasks.chat import Chat, render
+from glassformer.tasks.chat import Chat
 from glassformer.tasks.completer import Completer
 from glassformer.tasks.model_dir import LoadedModel
+from glassformer.tasks.template import render
 from tests.tasks.test_marks import foreign, small_model
 
 TEMPLATE = (

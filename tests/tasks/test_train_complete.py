@@ -201,3 +201,43 @@ def test_uniform_model_has_the_bits_of_its_vocabulary(tmp_path: Path, run: Path)
     report = evaluate_complete(model, open_documents([tmp_path / "t.txt"]))
     tokenizer: Tokenizer = model.tokenizer
     assert report.loss == pytest.approx(float(np.log(tokenizer.vocab_size)), rel=1e-5)
+
+
+def test_talks_are_learned_as_the_template_writes_them(tmp_path: Path) -> None:
+    """Marks inside a talk begin no new document, and talks do not see each other."""
+    from glassformer.data.documents import read_documents
+    from glassformer.data.store import write_pieces
+    from glassformer.data.tokenizer import Marks
+    from glassformer.tasks.text import TextData, encoded
+    from tests.tasks.test_chat import TALK, TEMPLATE
+    from tests.tasks.test_marks import foreign
+
+    path = tmp_path / "talks.jsonl"
+    path.write_text(json.dumps({"messages": TALK}) + "\n" + json.dumps({"messages": TALK[:2]}) + "\n")
+    tokenizer = foreign(Marks(256, (257,), TEMPLATE))
+    store = write_pieces(tmp_path / "s", encoded(read_documents(open_documents([path])), tokenizer), 300)
+    first, second = (tokenizer.core.decode(ids.tolist(), skip_special_tokens=False) for ids in store)
+    assert first.count("<|start|>") == 4  # the system's, and three messages
+    assert "assistant\nHello" in first
+    assert "A?" in first
+    assert "A?" not in second
+    assert TextData(store, tokenizer).documents.tolist() == [0, store.lengths[0]]
+
+
+@pytest.mark.parametrize("row", [{"messages": "hello"}, {"messages": [{"role": "user"}]}, {"messages": []}])
+def test_broken_talks_are_named(tmp_path: Path, row: dict[str, object]) -> None:
+    from glassformer.data.documents import read_documents
+
+    path = tmp_path / "talks.jsonl"
+    path.write_text(json.dumps(row) + "\n")
+    with pytest.raises(UserError, match="are no talk"):
+        list(read_documents(open_documents([path])))
+
+
+def test_talks_need_a_template(tmp_path: Path) -> None:
+    path = tmp_path / "talks.jsonl"
+    row = {"messages": [{"role": "user", "content": "How are you today? " * 20}]}
+    path.write_text((json.dumps(row) + "\n") * 20)
+    files = TextFiles(open_documents([path]), None)
+    with pytest.raises(UserError, match="no chat template"):
+        train_complete(files, recipe_of(), tmp_path / "out", device="cpu", quiet=True)

@@ -1,6 +1,7 @@
 """Documents for a language model: text files, folders of them, JSONL; plain or gzip; of any size, never held together.
 
-A text file is one document, a line of JSONL another. A long document comes in parts that end at a line's end.
+A text file is one document, a line of JSONL another: a text, or a talk in messages. A long document comes in parts that
+end at a line's end.
 """
 
 import json
@@ -11,6 +12,7 @@ from pathlib import Path
 from glassformer.data.lines import LONGEST, check_text, opening, read_lines
 from glassformer.errors import UserError, require
 
+Message = dict[str, str]
 PART = 2**18  # bytes of a part, about
 TEXT = {".txt", ".md", ".rst", ".text", ".py", ".c", ".h", ".js", ".html", ".xml", ".csv", ".tsv", ".tex"}
 
@@ -25,10 +27,11 @@ class DocumentFiles:
 
 @dataclass(frozen=True)
 class Part:
-    """A piece of a document; `ends` if it is the last one."""
+    """A piece of a document; `ends` if it is the last one. A talk is one document of messages, each with its role."""
 
     text: str
     ends: bool
+    talk: tuple[Message, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -142,6 +145,9 @@ def _jsonl(path: Path, field: str) -> Iterator[Part]:
         except (ValueError, RecursionError):
             raise UserError(f"Line {number} of {path} is not JSON.", "Each line must be one JSON object.") from None
         text = value.get(field) if isinstance(value, dict) else None
+        if text is None and isinstance(value, dict) and "messages" in value:
+            yield _talk(value["messages"], number, path)
+            continue
         if not isinstance(text, str):
             known = ", ".join(sorted(map(str, value))) if isinstance(value, dict) else type(value).__name__
             raise UserError(
@@ -150,6 +156,21 @@ def _jsonl(path: Path, field: str) -> Iterator[Part]:
             )
         if text:
             yield Part(text.encode("utf-8", errors="replace").decode(), ends=True)
+
+
+def _talk(messages: object, number: int, path: Path) -> Part:
+    """Messages as chat APIs write them: [{"role": "user", "content": "…"}, …]."""
+    fits = isinstance(messages, list) and all(
+        isinstance(m, dict) and isinstance(m.get("role"), str) and isinstance(m.get("content"), str) for m in messages
+    )
+    if not (fits and messages):
+        raise UserError(
+            f"The messages in line {number} of {path} are no talk.",
+            'Write them as [{"role": "user", "content": "…"}, {"role": "assistant", "content": "…"}].',
+        )
+    assert isinstance(messages, list)
+    talk = tuple({"role": m["role"], "content": m["content"].encode("utf-8", "replace").decode()} for m in messages)
+    return Part("\n".join(m["content"] for m in talk), ends=True, talk=talk)
 
 
 def _count(n: int, what: str) -> str:

@@ -59,13 +59,22 @@ class TokenStore:
 
 def write_store(path: Path, sequences: Iterable[list[int]], vocab_size: int) -> TokenStore:
     """Write sequences as they come; nothing but the ends is held in memory."""
+    return write_pieces(path, ((ids, True) for ids in sequences), vocab_size)
+
+
+def write_pieces(path: Path, pieces: Iterable[tuple[list[int], bool]], vocab_size: int) -> TokenStore:
+    """The same for sequences that come in pieces, each with whether its sequence ends there."""
     width = 2 if vocab_size <= 2**16 else 4
     ends: list[int] = []
     end = 0
     with writing(_ids_file(path)) as file:
-        for ids in sequences:
+        whole = True
+        for ids, whole in pieces:
             file.write(np.asarray(ids, dtype=f"<u{width}").tobytes())
             end += len(ids)
+            if whole:
+                ends.append(end)
+        if not whole:
             ends.append(end)
     with writing(_ends_file(path)) as file:
         file.write(np.asarray([width, len(ends), *ends], dtype="<i8").tobytes())

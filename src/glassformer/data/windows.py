@@ -40,13 +40,13 @@ def plan_windows(n_tokens: int, width: int, rows: int, seed: int, epoch: int) ->
     return [starts[i : i + rows] for i in range(0, len(starts), rows)]
 
 
-def window_batch(stream: Stream, starts: Starts, width: int, firsts: frozenset[int] | None) -> WindowBatch:
-    """The windows as tensors; `firsts` are the ids that begin a document, None lets attention go across."""
+def window_batch(stream: Stream, starts: Starts, width: int, documents: Starts | None) -> WindowBatch:
+    """The windows as tensors; `documents` are the places where one begins, None lets attention go across."""
     rows = np.stack([stream[start : start + width + 1] for start in starts.tolist()]).astype(np.int64)
     ids, answers = torch.from_numpy(rows[:, :-1].copy()), torch.from_numpy(rows[:, 1:].copy())
-    if firsts is None:
+    if documents is None:
         return WindowBatch(ids, answers, None, None)
-    begins = torch.from_numpy(np.isin(rows[:, :-1], list(firsts)))
+    begins = torch.from_numpy(np.isin(starts[:, None] + np.arange(width), documents))
     begins[:, 0] = False  # a window begins with whatever it begins with
     if not bool(begins.any()):
         return WindowBatch(ids, answers, None, None)

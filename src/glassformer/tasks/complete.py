@@ -7,13 +7,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from glassformer.data.tokenizer import Marks
 from glassformer.data.windows import Starts, WindowBatch, plan_windows, window_batch
 from glassformer.decode.complete_options import CompleteOptions
 from glassformer.errors import require
 from glassformer.model import DecoderOnly
 from glassformer.model.lora import LoraSettings
-from glassformer.model.settings import DecoderOnlySettings
 from glassformer.tasks.generator import Generator
 from glassformer.tasks.text import TextData, TextRecipe, TextTask
 from glassformer.train.loop import Validation
@@ -21,7 +19,7 @@ from glassformer.train.loss import cross_entropy
 from glassformer.train.settings import TrainSettings
 
 VALIDATED = 1 << 17  # tokens of the validation text that are measured at most, evenly spread
-COMPLETE = TextTask("complete", "complete", DecoderOnlySettings)
+COMPLETE = TextTask("complete", "complete", "decoder_only")
 SAMPLE = CompleteOptions(max_tokens=60, temperature=0.8, seed=1)
 
 
@@ -45,11 +43,6 @@ class CompleteRecipe(TextRecipe):
         return self.start is not None and self.lora is None
 
 
-def document_marks(marks: Marks) -> frozenset[int]:
-    """The ids that begin a document: the start; where a model has none, the end of the one before."""
-    return frozenset(marks.ends if marks.start is None else (marks.start,))
-
-
 class CompleteJob:
     """What the training loop asks of completion."""
 
@@ -59,7 +52,7 @@ class CompleteJob:
         self.device = next(model.parameters()).device
         self.width = min(recipe.context, len(train.stream) - 1)
         self.valid_width = min(recipe.context, len(valid.stream) - 1)
-        self.firsts = None if recipe.across_documents else document_marks(train.tokenizer.marks)
+        self.across = recipe.across_documents
         self.n_bytes: int | None = None
 
     def plan_epoch(self, epoch: int) -> list[Starts]:
@@ -67,7 +60,10 @@ class CompleteJob:
         return plan_windows(len(self.train.stream), self.width, rows, self.settings.seed, epoch)
 
     def load(self, planned: Starts) -> WindowBatch:
-        return window_batch(self.train.stream, planned, self.width, self.firsts).to(self.device)
+        return self._batch(self.train, planned, self.width)
+
+    def _batch(self, data: TextData, starts: Starts, width: int) -> WindowBatch:
+        return window_batch(data.stream, starts, width, None if self.across else data.documents).to(self.device)
 
     def n_tokens(self, batch: WindowBatch) -> int:
         return batch.answers.numel()
@@ -83,7 +79,7 @@ class CompleteJob:
         starts = starts[:: -(-len(starts) * width // VALIDATED)]
         rows, total = max(1, self.settings.batch_tokens // width), 0.0
         for i in range(0, len(starts), rows):
-            batch = window_batch(stream, starts[i : i + rows], width, self.firsts).to(self.device)
+            batch = self._batch(self.valid, starts[i : i + rows], width)
             total += float(loss_of(self.model, batch, 0.0))
         if self.n_bytes is None:
             texts = [self.valid.tokenizer.decode(stream[s + 1 : s + width + 1].tolist()) for s in starts.tolist()]

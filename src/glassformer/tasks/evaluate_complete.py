@@ -88,9 +88,9 @@ def _documents(completer: Completer, files: DocumentFiles) -> Iterator[list[int]
     marks = completer.tokenizer.marks
     before = [] if marks.start is not None else [marks.ends[0]]
     current = list(before)
-    for ids in encoded(read_documents(files), completer.tokenizer):
+    for ids, ends in encoded(read_documents(files), completer.tokenizer):
         current += ids
-        if ids[-1:] == [marks.ends[0]]:
+        if ends:
             yield current
             current = list(before)
 

@@ -159,7 +159,7 @@ def _stream(files: DocumentFiles, filler: Filler, most: int) -> Ids:
     """The first tokens of the files."""
     parts: list[Ids] = []
     n = 0
-    for ids in encoded(read_documents(files), filler.tokenizer):
+    for ids, _ in encoded(read_documents(files), filler.tokenizer):
         parts.append(np.asarray(ids, dtype=np.int64))
         n += len(ids)
         if n >= most:

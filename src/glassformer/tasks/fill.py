@@ -17,14 +17,13 @@ from glassformer.data.masking import Ids, make_masking
 from glassformer.data.tokenizer import Marks
 from glassformer.data.windows import Starts, plan_windows, window_batch
 from glassformer.model import EncoderOnly
-from glassformer.model.settings import EncoderOnlySettings
-from glassformer.tasks.complete import VALIDATED, document_marks
+from glassformer.tasks.complete import VALIDATED
 from glassformer.tasks.text import TextData, TextRecipe, TextTask
 from glassformer.train.loop import Validation
 from glassformer.train.loss import cross_entropy
 from glassformer.train.settings import TrainSettings
 
-FILL = TextTask("fill", "encode", EncoderOnlySettings, has_blanks=True)
+FILL = TextTask("fill", "encode", "encoder_only", has_blanks=True)
 SHORT_BATCHES = 0.2  # share of the batches that are cut
 CUTS = (2, 4, 8)
 SHOWN = 24  # tokens of a sample
@@ -75,7 +74,6 @@ class FillJob:
         n_marks = 1 + (self.marks.start is not None)
         self.width, self.valid_width = (min(recipe.context - n_marks, len(data.stream) - 1) for data in (train, valid))
         self.masking = make_masking(train.tokenizer, recipe.masked, recipe.whole_words)
-        self.firsts = document_marks(self.marks)
 
     def plan_epoch(self, epoch: int) -> list[Planned]:
         rows, seed = max(1, self.settings.batch_tokens // self.width), self.settings.seed
@@ -92,7 +90,7 @@ class FillJob:
         return self._batch(self.train, starts, width, random).to(self.device)
 
     def _batch(self, data: TextData, starts: Starts, width: int, random: np.random.Generator) -> FillBatch:
-        windows = window_batch(data.stream, starts, width, self.firsts)
+        windows = window_batch(data.stream, starts, width, data.documents)
         ids = framed(windows.ids.numpy(), self.marks)
         chosen = self.masking.choose(ids, random)
         seen = self.masking.hide(ids, chosen, random)

@@ -1,16 +1,18 @@
 """What runs on plain text share, to go on (complete) or to fill blanks (fill): settings, files, tokens on disk."""
 
+import functools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
+import numpy as np
 import torch
 
 from glassformer import config
 from glassformer.data.documents import DocumentFiles, DocumentReport, Part, check_documents, read_documents
 from glassformer.data.files import write_text
-from glassformer.data.store import TokenStore, write_store
+from glassformer.data.store import TokenStore, write_pieces
 from glassformer.data.tokenizer import (
     Tokenizer,
     TokenizerKind,
@@ -19,14 +21,15 @@ from glassformer.data.tokenizer import (
     train_tokenizer,
     with_mask,
 )
-from glassformer.data.windows import Stream
+from glassformer.data.windows import Starts, Stream
 from glassformer.errors import require
 from glassformer.model import Transformer, build, choose_device
-from glassformer.model.settings import DecoderOnlySettings, EncoderOnlySettings, ModelSettings, Settings
+from glassformer.model.settings import ModelSettings, Settings
 from glassformer.sizes import full_name, load_size_data
 from glassformer.tasks.built_in import find_model
 from glassformer.tasks.model_dir import LoadedModel, load_model
 from glassformer.tasks.run import Recipe, Run
+from glassformer.tasks.template import talk_ids
 from glassformer.train.settings import TrainSettings
 
 KINDS = ("bpe", "word", "char", "byte")
@@ -90,6 +93,12 @@ class TextData:
     def stream(self) -> Stream:
         return self.tokens.ids
 
+    @functools.cached_property
+    def documents(self) -> Starts:
+        """Where documents begin; where the vocabulary has no mark for it, with the end of the one before."""
+        ends = self.tokens.ends[:-1]
+        return np.append(0, ends if self.tokenizer.marks.start is not None else ends - 1)
+
 
 @dataclass(frozen=True)
 class TextTask:
@@ -97,7 +106,7 @@ class TextTask:
 
     name: str
     family: str  # of its sizes
-    shape: type[DecoderOnlySettings] | type[EncoderOnlySettings]
+    shape: Literal["decoder_only", "encoder_only"]
     has_blanks: bool = False  # the vocabulary needs a mark for them
 
 
@@ -158,17 +167,17 @@ def make_model(task: TextTask, recipe: TextRecipe, vocab_size: int) -> Transform
 
 def model_settings(task: TextTask, recipe: TextRecipe, vocab_size: int) -> ModelSettings:
     """The size, the recipe's changes to it, and a vocabulary of so many tokens."""
-    data = config.merge(load_size_data(full_name(recipe.size, task.family)), recipe.model)
-    data = config.merge(data, {"source": {"vocab_size": vocab_size}})
-    if recipe.dropout is not None:
-        stack = "decoder" if task.shape is DecoderOnlySettings else "encoder"
-        data = config.merge(data, {part: {"dropout": recipe.dropout} for part in ("source", stack)})
-    settings: ModelSettings = config.parse(ModelSettings, data, f"The model {recipe.size}")
+    size = load_size_data(full_name(recipe.size, task.family))
     require(
-        isinstance(settings, task.shape),
+        size["kind"] == task.shape,
         f"The size {recipe.size} is of another shape than models for {task.name}.",
         "Choose tiny, small, base or big.",
     )
+    data = config.merge(config.merge(size, recipe.model), {"source": {"vocab_size": vocab_size}})
+    if recipe.dropout is not None:
+        parts = ("source", task.shape.removesuffix("_only"))
+        data = config.merge(data, {part: {"dropout": recipe.dropout} for part in parts})
+    settings: ModelSettings = config.parse(ModelSettings, data, f"The model {recipe.size}")
     return settings
 
 
@@ -187,7 +196,7 @@ def prepare(
     tokenizer = started or _make_tokenizer(train, recipe.tokenizer, found, task.has_blanks)
     write_text(path, tokenizer.to_json())
     stores = [
-        write_store(run.data / part, encoded(parts(), tokenizer), tokenizer.vocab_size)
+        write_pieces(run.data / part, encoded(parts(), tokenizer), tokenizer.vocab_size)
         for part, parts in (("train", train), ("valid", valid))
     ]
     for store, name in zip(stores, ("training", "validation"), strict=True):
@@ -198,14 +207,20 @@ def prepare(
     return TextData(stores[0], tokenizer), TextData(stores[1], tokenizer)
 
 
-def encoded(parts: Iterator[Part], tokenizer: Tokenizer) -> Iterator[list[int]]:
-    """Each part in tokens, with the marks where its document begins and ends."""
+def encoded(parts: Iterator[Part], tokenizer: Tokenizer) -> Iterator[tuple[list[int], bool]]:
+    """Each part in tokens, with the marks where its document begins and ends, and whether it ends there.
+
+    A talk is put down as the model's template says.
+    """
     marks, begins = tokenizer.marks, True
     for part in parts:
+        if part.talk is not None:
+            yield talk_ids(tokenizer, part.talk), True
+            continue
         ids = tokenizer.encode(part.text)
         if begins and marks.start is not None:
             ids = [marks.start, *ids]
-        yield [*ids, marks.ends[0]] if part.ends else ids
+        yield [*ids, marks.ends[0]] if part.ends else ids, part.ends
         begins = part.ends
 
 
@@ -228,7 +243,11 @@ def _between(files: DocumentFiles, begin: int, end: int) -> Iterator[Part]:
     for part in read_documents(files):
         first, last = max(begin - place, 0), min(end - place, len(part.text))
         if first < last:
-            yield Part(part.text[first:last], part.ends or place + last == end)
+            # A talk is whole, or it is on the side where it begins.
+            if part.talk is None:
+                yield Part(part.text[first:last], part.ends or place + last == end)
+            elif first == 0:
+                yield part
         place += len(part.text)
 
 
