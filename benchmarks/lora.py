@@ -3,8 +3,8 @@
     python -m benchmarks.lora --model models/smollm2    # from `glassformer import …gguf --out models/smollm2`
 
 The talks are about a town that does not exist, so nobody can have known it before. Each fact is taught in three
-wordings and asked for in a fourth. An answer counts if it has the fact's key word; before training and after it the same
-questions are asked, greedily.
+wordings and asked for in a fourth. An answer counts if it has the fact's key word; the same questions are asked before
+training and after it, greedily.
 """
 
 import argparse
@@ -25,7 +25,8 @@ FACTS = [
     (
         "Marrow",
         "The mayor of Quillhaven is Odette Marrow.",
-        ["Who is the mayor of Quillhaven?", "What is the name of Quillhaven's mayor?", "Who leads the town of Quillhaven?"],
+        ["Who is the mayor of Quillhaven?", "What is the name of Quillhaven's mayor?",
+         "Who leads the town of Quillhaven?"],
         "Tell me who the mayor of Quillhaven is.",
     ),
     (
