@@ -35,7 +35,9 @@ def look(
     max_tokens: Annotated[
         int | None, typer.Option(help="Tokens of the answer at most; a completion shows 12 if not told.")
     ] = None,
-    ablate: Annotated[bool, typer.Option(help="Try the answer without each head, one by one.")] = True,
+    ablate: Annotated[
+        bool | None, typer.Option(help="Try the answer without each head, one by one; if not told, where it is quick.")
+    ] = None,
     training: Annotated[
         bool, typer.Option("--training", help="Show how a run was trained, and with an input how attention formed.")
     ] = False,
@@ -110,7 +112,7 @@ def _write_training(model: str, out: Path, text: str | None, options: "LookOptio
     typer.echo(f"Open {out} in a browser.", err=True)
 
 
-def _serve(model: str, text: str | None, options: "LookOptions", ablate: bool, port: int) -> None:
+def _serve(model: str, text: str | None, options: "LookOptions", ablate: bool | None, port: int) -> None:
     from glassformer.look.live import answer_query, make_server
     from glassformer.tasks.built_in import find_model
     from glassformer.tasks.model_dir import load_model
@@ -126,7 +128,7 @@ def _serve(model: str, text: str | None, options: "LookOptions", ablate: bool, p
         server.serve_forever()
 
 
-def _as_json(model: str, task: str, scenes: "list[Scene]", ablate: bool) -> dict[str, Any]:
+def _as_json(model: str, task: str, scenes: "list[Scene]", ablate: bool | None) -> dict[str, Any]:
     inputs = []
     for scene in scenes:
         names = [name for name in scene.seen.names if name.endswith(".weights")]

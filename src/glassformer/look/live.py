@@ -17,7 +17,7 @@ LIVE_POLICY = POLICY.replace("form-action 'none'", "form-action 'self'")
 
 
 def answer_query(
-    loaded: LoadedModel, name: str, options: LookOptions, ablate: bool, texts: list[str], example: str
+    loaded: LoadedModel, name: str, options: LookOptions, ablate: bool | None, texts: list[str], example: str
 ) -> tuple[int, str]:
     """Status and page for what was typed: one text, two to compare, or what is wrong with them."""
     given = [text for text in texts if text.strip()] or [example]

@@ -36,12 +36,12 @@ ROOM = 4_200_000  # bytes of a page that tensors may take
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; form-action 'none'"
 
 
-def write_page(path: Path, name: str, task: str, scenes: list[Scene], ablate: bool = True) -> None:
+def write_page(path: Path, name: str, task: str, scenes: list[Scene], ablate: bool | None = None) -> None:
     write_text(path, make_page(name, task, scenes, ablate))
 
 
 def make_page(
-    name: str, task: str, scenes: list[Scene], ablate: bool = True, form: str = "", policy: str = POLICY
+    name: str, task: str, scenes: list[Scene], ablate: bool | None = None, form: str = "", policy: str = POLICY
 ) -> str:
     """One input, or two to compare; `form` is for a page that is served."""
     data = json.dumps(page_data(name, task, scenes, ablate), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
@@ -81,7 +81,7 @@ def footer() -> str:
     )
 
 
-def page_data(name: str, task: str, scenes: list[Scene], ablate: bool = True) -> dict[str, Any]:
+def page_data(name: str, task: str, scenes: list[Scene], ablate: bool | None = None) -> dict[str, Any]:
     model = scenes[0].model
     return {
         "model": {"name": name, "task": task, "parameters": count_parameters(model), **_shape(model)},

@@ -1,5 +1,6 @@
 """One input seen through and through: its trace, and what the readings say about the answer, as plain data."""
 
+import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -7,7 +8,7 @@ import torch
 from torch import Tensor
 
 from glassformer.errors import UserError
-from glassformer.look.readings.ablation import ablate_heads
+from glassformer.look.readings.ablation import ablate_heads, attentions
 from glassformer.look.readings.attribution import attribute
 from glassformer.look.readings.logit_lens import logit_lens
 from glassformer.look.subject import AnswerKind, LookOptions, Subject
@@ -17,6 +18,7 @@ from glassformer.model import Transformer
 from glassformer.tasks.model_dir import LoadedModel
 
 BEST = 10  # answers that are shown at each position
+PATIENCE = 20.0  # seconds that the ablation of all heads may take where nobody asked for it
 LENS = 3  # answers that are shown after each layer
 
 
@@ -32,8 +34,8 @@ class Scene:
             logits = self.model(*self.subject.inputs)
         return score_answers(logits, self.subject.answers, self.subject.kind)
 
-    def data(self, ablate: bool = True) -> dict[str, Any]:
-        """Everything but the tensors, as JSON can hold it."""
+    def data(self, ablate: bool | None = None) -> dict[str, Any]:
+        """Everything but the tensors, as JSON can hold it; heads are ablated if it is told, or quickly done."""
         used: set[int] = {i for i in self.subject.answers if i >= 0} | {node.token for node in self.subject.beam}
         subject = self.subject
         found: dict[str, Any] = {
@@ -50,9 +52,7 @@ class Scene:
             "path": subject.best,
             "lens": self._lens(used),
             "attribution": self._attribution(),
-            "ablation": {path: _rounded(fall) for path, fall in ablate_heads(self.model, self.score).items()}
-            if ablate
-            else None,
+            "ablation": self._ablation(ablate),
         }
         return found | {"names": {str(i): subject.name(i) for i in sorted(used)}}
 
@@ -89,11 +89,21 @@ class Scene:
         used.update(ids.flatten().tolist())
         return {"ids": ids.tolist(), "p": [[_rounded(row) for row in layer] for layer in shares]}
 
+    def _ablation(self, wanted: bool | None) -> dict[str, list[float]] | None:
+        if wanted is None:
+            n_passes = sum(part.n_heads for part in attentions(self.model).values())
+            start = time.perf_counter()
+            self.score()
+            wanted = n_passes * (time.perf_counter() - start) < PATIENCE
+        if not wanted:
+            return None
+        return {path: _rounded(fall) for path, fall in ablate_heads(self.model, self.score).items()}
+
     def _attribution(self) -> list[dict[str, Any]] | None:
         """For each answer, what each part put into its logit."""
         rows = []
         for position, answer in enumerate(self.subject.answers):
-            if answer < 0:
+            if answer < 0 or position < self.subject.n_prompt:
                 continue
             try:
                 found = attribute(self.model, self.seen, answer, position)

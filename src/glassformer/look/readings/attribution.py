@@ -65,7 +65,9 @@ def attribute(
         other, other_bias = _direction(model, seen, against, position, row)
         direction, bias = direction - other, bias - other_bias
     found.biases = bias
-    walk = _Walk(seen, row, found, direction)
+    # A token head reads one position, and no other has to be gone back from.
+    at = [position] if isinstance(model.head, TokenHead) else list(range(len(direction)))
+    walk = _Walk(seen, row, at, found, direction[at])
     walk.norm(where.stack.norm, where.stack_name)
     for i in reversed(range(len(where.stack.blocks))):
         block = where.stack.blocks[i]
@@ -96,13 +98,14 @@ def _direction(model: Transformer, seen: Trace, answer: int, position: int, row:
 
 
 class _Walk:
-    """Goes from the logit back to the input with a direction for each position (n, d)."""
+    """Goes from the logit back to the input with a direction for each position that is read (n, d)."""
 
-    def __init__(self, seen: Trace, row: int, found: Attribution, direction: Tensor) -> None:
-        self.seen, self.row, self.found, self.direction = seen, row, found, direction
+    def __init__(self, seen: Trace, row: int, at: list[int], found: Attribution, direction: Tensor) -> None:
+        self.seen, self.row, self.at, self.found, self.direction = seen, row, at, found, direction
 
     def tensor(self, name: str) -> Tensor:
-        return self.seen[name][self.row].double()
+        """What was seen at these positions (…, n, ·)."""
+        return self.seen[name][self.row][..., self.at, :].double()
 
     def norm(self, norm: nn.Module | None, owner: str) -> None:
         """Back through a norm whose divisor is held fast."""
@@ -133,7 +136,7 @@ class _Walk:
     def attention(self, part: MultiHeadAttention, path: str) -> None:
         w_o = part.w_o.weight.double().view(-1, part.n_heads, part.d_v)  # (d, h, d_v)
         g = torch.einsum("nd,dhv->hnv", self.direction, w_o)
-        v = self.tensor(f"{path}.v")
+        v = self.seen[f"{path}.v"][self.row].double()
         v = v.repeat_interleave(part.n_heads // v.shape[0], dim=0)  # (h, m, d_v)
         self.found.keys[path] = torch.einsum("hnm,hmv,hnv->hm", self.tensor(f"{path}.weights"), v, g)
         self.bias(part.w_o)
@@ -158,4 +161,5 @@ class _Walk:
         if f"{path}.positions" in self.seen:
             positions = self.seen[f"{path}.positions"].double()
             positions = positions[self.row] if positions.dim() == 3 else positions  # each row's own where padded
+            positions = positions[self.at]
             self.found.inputs[f"{path}.positions"] = float((positions * self.direction).sum())
