@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
+from rich.cells import cell_len, set_cell_size
 
 if TYPE_CHECKING:
     from glassformer.data.labelled_layout import Columns
@@ -97,20 +98,29 @@ def explain_classify(model: str, report: "ClassifyReport") -> Iterator[str]:
 def _explain_classes(report: "ClassifyReport") -> Iterator[str]:
     if report.kind == "number":
         return
-    wide = max(8, min(24, max(map(len, report.names)) + 1))
+    longest = max(cell_len(name) for name in report.names)
+    wide = max(12, min(24, longest + 1))
     yield ""
     yield f"{'class':<{wide}}{'n':>8}{'precision':>11}{'recall':>9}{'F1':>8}"
     for one in report.classes:
-        name = one.name if len(one.name) < wide else one.name[: wide - 2] + "…"
-        yield f"{name:<{wide}}{one.n:>8,}{one.precision:>11.3f}{one.recall:>9.3f}{one.f1:>8.3f}"
+        yield f"{_left(one.name, wide)}{one.n:>8,}{one.precision:>11.3f}{one.recall:>9.3f}{one.f1:>8.3f}"
     if not report.confusion or len(report.names) > MOST_CLASSES:
         return
-    cell = max(9, min(16, max(map(len, report.names)) + 2))
-    short = [name if len(name) < cell else name[: cell - 2] + "…" for name in report.names]
+    cell = max(9, min(16, longest + 2))
     yield ""
-    yield f"{'true ╲ said':<{wide}}" + "".join(f"{name:>{cell}}" for name in short)
+    yield _left("true ╲ said", wide) + "".join(_right(name, cell) for name in report.names)
     for name, row in zip(report.names, report.confusion, strict=True):
-        yield f"{name[: wide - 1]:<{wide}}" + "".join(f"{n:>{cell},}" for n in row)
+        yield _left(name, wide) + "".join(f"{n:>{cell},}" for n in row)
+
+
+def _left(text: str, width: int) -> str:
+    """A text in so many cells of the terminal; wide characters take two."""
+    return set_cell_size(text if cell_len(text) < width else set_cell_size(text, width - 2) + "…", width)
+
+
+def _right(text: str, width: int) -> str:
+    short = text if cell_len(text) < width else set_cell_size(text, width - 2) + "…"
+    return " " * (width - cell_len(short)) + short
 
 
 def _explain_calibration(found: "Calibration") -> Iterator[str]:

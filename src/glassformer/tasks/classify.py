@@ -194,12 +194,13 @@ class ClassifyJob:
                 return float(F.cross_entropy(scores, wanted))
 
     def _mistakes(self, scores: NDArray[np.float32], targets: Targets) -> list[str]:
-        wrong = worst_first(self.labels.kind, scores, targets)[:SAMPLES]
-        return [
+        wrong = worst_first(self.labels.kind, scores, targets)[: 10 * SAMPLES]
+        shown = (
             f"said {name_answer(self.labels, scores[i])}, is {name_target(self.labels, targets[i])}: "
             f"{self.valid.show(int(self.rows[i]))}"
             for i in wrong
-        ]
+        )
+        return list(dict.fromkeys(shown))[:SAMPLES]  # the same text may be there many times
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """A confusion table as a picture: rows are true classes, columns what was said; the darker, the more of the row."""
 
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import numpy as np
 from glassformer.data.files import writing
 from glassformer.errors import require
 
+WIDE_FONTS = ("Noto Sans CJK", "WenQuanYi", "Droid Sans Fallback", "Source Han Sans", "Microsoft YaHei", "PingFang")
 MOST_NUMBERS = 30  # classes up to which the numbers are written into the cells
 
 
@@ -36,5 +38,15 @@ def draw_confusion(table: Sequence[Sequence[int]], names: Sequence[str], title: 
         for i, j in np.argwhere(counts > 0).tolist():
             colour = "white" if shares[i, j] > 0.55 else "black"
             axes.text(j, i, f"{counts[i, j]:,}", ha="center", va="center", color=colour, fontsize=8)
-    with writing(path) as file:
+    for label in (*axes.get_xticklabels(), *axes.get_yticklabels(), axes.title):
+        label.set_fontfamily(_fonts())
+    with writing(path) as file, warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # a script that no font here has shows as boxes
         figure.savefig(file, format="png", dpi=120)
+
+
+def _fonts() -> list[str]:
+    """The usual font, and those of this machine that have more scripts."""
+    from matplotlib.font_manager import fontManager
+
+    return ["DejaVu Sans", *sorted({font.name for font in fontManager.ttflist if font.name.startswith(WIDE_FONTS)})]
