@@ -15,8 +15,8 @@ def draw_map(weights: Tensor, rows: list[str], columns: list[str], title: str, p
     """One map (n, m): who looks (rows) at whom (columns); the ending of the path says which kind of file."""
     size = (min(40.0, 0.55 * len(columns) + 1.8), min(40.0, 0.42 * len(rows) + 1.4))
     figure = Figure(figsize=size, layout="constrained")
-    axes = figure.subplots()
-    axes.imshow(weights.cpu().numpy(), cmap="cividis", vmin=0, vmax=1, aspect="auto")
+    axes, most = figure.subplots(), float(weights.max()) or 1.0
+    axes.imshow(weights.cpu().numpy(), cmap="cividis", vmin=0, vmax=most, aspect="auto")
     axes.set_xticks(range(len(columns)), [_plain(c) for c in columns], rotation=45, ha="left", rotation_mode="anchor")
     axes.set_yticks(range(len(rows)), [_plain(r) for r in rows])
     axes.xaxis.tick_top()
@@ -25,7 +25,7 @@ def draw_map(weights: Tensor, rows: list[str], columns: list[str], title: str, p
     if weights.numel() <= NUMBERS:
         for i, values in enumerate(weights.tolist()):
             for j, value in enumerate(values):
-                colour = "black" if value > 0.55 else "white"
+                colour = "black" if value > 0.55 * most else "white"
                 axes.text(j, i, f"{value:.2f}", ha="center", va="center", color=colour, fontsize=7)
     kind = path.suffix.lower().removeprefix(".")
     # The same input gives the same file: no date, no random names.
