@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from glassformer.errors import UserError
 from glassformer.model.positions import (
     LearnedPositions,
     Rotary,
@@ -13,8 +14,9 @@ from glassformer.model.positions import (
     SinusoidalPositions,
     count_positions,
     sinusoids,
+    turns,
 )
-from glassformer.model.settings import LearnedSettings, RotarySettings, SinusoidalSettings
+from glassformer.model.settings import LearnedSettings, RotaryScaling, RotarySettings, SinusoidalSettings
 from tests.builders import close, left_keep
 
 
@@ -108,3 +110,40 @@ def test_rotary_angles_do_not_depend_on_the_models_precision() -> None:
     exact = angles(positions)
     for a, b in zip(angles.bfloat16()(positions), exact, strict=True):
         assert torch.equal(a, b)
+
+
+@pytest.mark.parametrize(
+    ("scaling", "theirs"),
+    [
+        (RotaryScaling(factor=4.0), {"rope_type": "linear", "factor": 4.0}),
+        (
+            RotaryScaling(kind="llama3", factor=32.0, original=64, slow=1.0, quick=4.0),
+            {
+                "rope_type": "llama3",
+                "factor": 32.0,
+                "low_freq_factor": 1.0,
+                "high_freq_factor": 4.0,
+                "original_max_position_embeddings": 64,
+            },
+        ),
+    ],
+    ids=["linear", "llama3"],
+)
+def test_slower_turns_are_those_of_hugging_face(scaling: RotaryScaling, theirs: dict[str, object]) -> None:
+    from transformers import LlamaConfig
+    from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
+
+    config = LlamaConfig(
+        hidden_size=64,
+        num_attention_heads=2,
+        max_position_embeddings=2048,
+        rope_parameters={"rope_theta": 10_000.0, **theirs},
+    )
+    expected = ROPE_INIT_FUNCTIONS["linear" if scaling.kind == "linear" else "llama3"](config, "cpu")[0]
+    torch.testing.assert_close(turns(RotarySettings(scaling=scaling), 32), expected)
+
+
+@pytest.mark.parametrize("wrong", [{"factor": 0.5}, {"slow": 4.0, "quick": 1.0}, {"original": 0}])
+def test_senseless_scaling_is_refused(wrong: dict[str, float]) -> None:
+    with pytest.raises(UserError):
+        RotaryScaling(**wrong)  # type: ignore[arg-type]

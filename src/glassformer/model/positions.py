@@ -98,16 +98,29 @@ def build_positions(settings: Positions | None, d_model: int) -> SinusoidalPosit
             return LearnedPositions(settings, d_model)
 
 
+def turns(settings: RotarySettings, d_k: int, device: torch.device | None = None) -> Tensor:
+    """theta_i, the angle of pair i for one step, slowed where the settings say so."""
+    theta = settings.base ** -(torch.arange(0, d_k, 2, device=device).float() / d_k)
+    scaling = settings.scaling
+    if scaling is None:
+        return theta  # (d_k / 2)
+    if scaling.kind == "linear":
+        return theta / scaling.factor
+    n_turns = scaling.original * theta / (2 * torch.pi)  # over the positions that the model first knew
+    quick = ((n_turns - scaling.slow) / (scaling.quick - scaling.slow)).clamp(0, 1)
+    return theta * (quick + (1 - quick) / scaling.factor)
+
+
 class RotaryAngles(nn.Module):
     """The angle m * theta_i of position m and pair i, as cosines and sines laid out for `Rotary`."""
 
     def __init__(self, settings: RotarySettings, d_k: int) -> None:
         super().__init__()
-        self.layout, self.base, self.d_k = settings.layout, settings.base, d_k
+        self.layout, self.settings, self.d_k = settings.layout, settings, d_k
 
     def forward(self, positions: Tensor) -> Angles:
         # Made here in float32 and not kept as a buffer: a model in bfloat16 would round it, and far angles be wrong.
-        theta = self.base ** -(torch.arange(0, self.d_k, 2, device=positions.device).float() / self.d_k)
+        theta = turns(self.settings, self.d_k, positions.device)
         angles = positions[..., None].float() * theta  # (..., n, d_k / 2)
         angles = torch.cat([angles, angles], -1) if self.layout == "halves" else angles.repeat_interleave(2, -1)
         if positions.dim() == 2:

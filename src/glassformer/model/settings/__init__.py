@@ -33,6 +33,7 @@ from glassformer.model.settings.stack import (
     AttentionSettings,
     FeedForwardSettings,
     NormSettings,
+    RotaryScaling,
     RotarySettings,
     StackSettings,
 )
@@ -56,6 +57,7 @@ __all__ = [
     "Pooling",
     "Positions",
     "RegressionHeadSettings",
+    "RotaryScaling",
     "RotarySettings",
     "Settings",
     "SinusoidalSettings",

@@ -8,12 +8,35 @@ from glassformer.model.settings.base import Activation, Settings
 
 
 @dataclass(frozen=True, kw_only=True)
+class RotaryScaling(Settings):
+    """Slower turns, so that a model trained on short texts can read longer ones."""
+
+    # linear slows all turns alike; llama3 leaves the quick ones, which tell neighbours apart, and slows the others.
+    kind: Literal["linear", "llama3"] = "linear"
+    factor: float = 1.0
+    # llama3 only: positions that the model first knew, and where quick ends and slow begins, in turns over them.
+    original: int = 8192
+    slow: float = 1.0
+    quick: float = 4.0
+
+    def __post_init__(self) -> None:
+        require(self.factor >= 1, f"scaling.factor is {self.factor}, but turns are slowed by it.", "Give 1 or more.")
+        self._at_least(1, "original")
+        require(
+            0 < self.slow < self.quick,
+            f"scaling.slow is {self.slow} and scaling.quick {self.quick}, but slow turns are fewer.",
+            "The usual values are 1 and 4.",
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
 class RotarySettings(Settings):
     """Queries and keys turned by an angle that grows with the position."""
 
     base: float = 10_000.0
     # Hugging Face's Llama turns (i, i + d/2) together; the RoFormer paper and llama2.c turn (2i, 2i + 1).
     layout: Literal["interleaved", "halves"] = "halves"
+    scaling: RotaryScaling | None = None
 
     def __post_init__(self) -> None:
         require(self.base > 1, f"rotary.base is {self.base}, but it must be above 1.", "The usual value is 10000.")
