@@ -22,6 +22,7 @@ PACKAGES = (
     "tokenizers",
     "ctranslate2",
     "transformers",
+    "sentence-transformers",
     "transformer-lens",
     "OpenNMT-py",
     "eole",

