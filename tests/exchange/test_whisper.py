@@ -216,10 +216,12 @@ def test_sentences_between_times() -> None:
     assert cut_at_times([], 250, t) == ([], 250)
 
 
-def test_engines_agree(imported: Path) -> None:
+@pytest.mark.parametrize("by_torch", [True, False])
+def test_engines_agree(imported: Path, by_torch: bool) -> None:
     loaded = load_cached(imported)
     marks = whisper_marks(loaded)
     fast = CTranslate2Whisper(loaded.model, loaded.tokenizer, marks, "float32")
+    fast.by_torch = by_torch
     slow = TorchWhisper(loaded.model, marks)
     for seed in range(2):
         window = torch.randn(300 + 100 * seed, 80, generator=torch.Generator().manual_seed(seed))
