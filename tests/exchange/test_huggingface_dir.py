@@ -17,10 +17,18 @@ from glassformer.exchange.proof import prove
 from glassformer.tasks.model_dir import LoadedModel, load_model
 from tests.exchange.foreign_models import SENTENCES, byte_level_core, gpt2, llama, logits_equal, save_huggingface
 
+SLOWED = {
+    "rope_type": "llama3",
+    "factor": 8.0,
+    "low_freq_factor": 1.0,
+    "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 16,
+}
 MODELS = {
     "gpt2": gpt2,
     "gpt2-untied": lambda: gpt2(tie_word_embeddings=False, activation_function="relu", n_inner=20),
     "llama": llama,
+    "llama-slowed": lambda: llama(rope_parameters={"rope_theta": 1e4, **SLOWED}),
     "llama-tied": lambda: llama(tie_word_embeddings=True, num_key_value_heads=4, rope_theta=500.0),
     "llama-odd": lambda: llama(head_dim=10, num_key_value_heads=1, attention_bias=True, mlp_bias=True),
 }
@@ -146,7 +154,8 @@ def folder(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"rope_parameters": {"rope_type": "llama3", "rope_theta": 1e4, "factor": 8.0}}, "scales no angles"),
+        ({"rope_parameters": {"rope_type": "yarn", "rope_theta": 1e4, "factor": 8.0}}, "slows turns only"),
+        ({"rope_parameters": {"rope_type": "llama3", "rope_theta": 1e4, "factor": 8.0}}, "no field low_freq_factor"),
         ({"model_type": "mamba"}, "model_type = mamba"),
         ({"model_type": "bert", "architectures": ["BertModel"]}, "no place for the weights|no field"),
         ({"num_hidden_layers": 1}, "has no place in it"),

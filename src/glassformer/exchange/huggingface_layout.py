@@ -6,7 +6,7 @@ from typing import Any
 from glassformer import config as checked
 from glassformer.data.tokenizer import Marks
 from glassformer.errors import UserError
-from glassformer.model.settings import DecoderOnlySettings, LearnedSettings, TokenHeadSettings
+from glassformer.model.settings import DecoderOnlySettings, LearnedSettings, RotaryScaling, TokenHeadSettings
 
 DEFAULT_CONTEXT = 2048
 ACTIVATIONS = {"gelu_tanh": "gelu_new"}  # the others have the same name
@@ -125,7 +125,21 @@ def _llama(settings: DecoderOnlySettings, context: int | None) -> dict[str, Any]
         "attention_dropout": attention.dropout,
         # The base is written in both places: older and newer versions look for it in one of them.
         "rope_theta": attention.rotary.base,
-        "rope_parameters": {"rope_type": "default", "rope_theta": attention.rotary.base},
+        "rope_parameters": {"rope_theta": attention.rotary.base, **_scaling(attention.rotary.scaling)},
+    }
+
+
+def _scaling(scaling: RotaryScaling | None) -> dict[str, Any]:
+    if scaling is None:
+        return {"rope_type": "default"}
+    if scaling.kind == "linear":
+        return {"rope_type": "linear", "factor": scaling.factor}
+    return {
+        "rope_type": "llama3",
+        "factor": scaling.factor,
+        "low_freq_factor": scaling.slow,
+        "high_freq_factor": scaling.quick,
+        "original_max_position_embeddings": scaling.original,
     }
 
 

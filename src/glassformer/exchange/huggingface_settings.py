@@ -105,7 +105,7 @@ def read_llama(config: Config, _: str) -> Data:
                 "n_kv_heads": config.get("num_key_value_heads"),
                 "d_k": config.get("head_dim"),
                 "d_v": config.get("head_dim"),
-                "rotary": {"base": _rotary_base(config), "layout": "halves"},
+                "rotary": _rotary(config),
             },
             "feed_forward": {
                 "d_ff": config["intermediate_size"],
@@ -121,14 +121,28 @@ def read_llama(config: Config, _: str) -> Data:
     }
 
 
-def _rotary_base(config: Config) -> Any:
+def _rotary(config: Config) -> Data:
     # Newer files keep the base and the kind of scaling in one field.
     field = "rope_parameters" if "rope_parameters" in config else "rope_scaling"
-    rope = config.table(field)
-    config.check(field, rope.get("rope_type", rope.get("type", "default")) == "default", "scales no angles")
+    rope = Config(config.table(field))
     for place, part in ((field, rope), ("partial_rotary_factor", config)):
         config.check(place, part.get("partial_rotary_factor", 1) == 1, "turns all of a query")
-    return rope.get("rope_theta", config.get("rope_theta", 10_000.0))
+    rotary = {"base": rope.get("rope_theta", config.get("rope_theta", 10_000.0)), "layout": "halves"}
+    match rope.get("rope_type", rope.get("type", "default")):
+        case "default":
+            return rotary
+        case "linear":
+            return {**rotary, "scaling": {"kind": "linear", "factor": rope["factor"]}}
+        case "llama3":
+            names = {
+                "factor": "factor",
+                "slow": "low_freq_factor",
+                "quick": "high_freq_factor",
+                "original": "original_max_position_embeddings",
+            }
+            return {**rotary, "scaling": {"kind": "llama3", **{ours: rope[name] for ours, name in names.items()}}}
+    config.check(field, False, "slows turns only as linear or llama3")
+    return {}
 
 
 def read_marian(config: Config, _: str) -> Data:

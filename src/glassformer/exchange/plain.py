@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from glassformer.exchange.foreign import Foreign
-from glassformer.model.settings import Activation, DecoderOnlySettings
+from glassformer.model.settings import Activation, DecoderOnlySettings, RotarySettings
 
 Get = Callable[[str], Tensor | None]
 
@@ -60,6 +60,21 @@ def _gpt2(get: Get, settings: DecoderOnlySettings, ids: Tensor) -> Tensor:
     return norm(x, "ln_f")
 
 
+def _turn(rotary: RotarySettings, place: float) -> float:
+    """One pair's angle for one step."""
+    angle, scaling = rotary.base**-place, rotary.scaling
+    if scaling is None:
+        return angle
+    slowed = angle / scaling.factor
+    wave = 2 * math.pi / angle  # positions of a full turn
+    if scaling.kind == "linear" or wave > scaling.original / scaling.slow:
+        return slowed
+    if wave < scaling.original / scaling.quick:
+        return angle
+    share = (scaling.original / wave - scaling.slow) / (scaling.quick - scaling.slow)
+    return share * angle + (1 - share) * slowed
+
+
 def _llama(get: Get, settings: DecoderOnlySettings, ids: Tensor, interleaved: bool) -> Tensor:
     stack, attention = settings.decoder, settings.decoder.attention
     assert attention.rotary is not None
@@ -75,7 +90,7 @@ def _llama(get: Get, settings: DecoderOnlySettings, ids: Tensor, interleaved: bo
         return x @ weight.T if bias is None else x @ weight.T + bias
 
     d = stack.d_k
-    angles = torch.arange(len(ids))[:, None] * attention.rotary.base ** (-2 * torch.arange(d // 2) / d)
+    angles = torch.arange(len(ids))[:, None] * torch.tensor([_turn(attention.rotary, 2 * i / d) for i in range(d // 2)])
     turn = torch.polar(torch.ones_like(angles), angles)[:, None]  # (n, 1, d/2), complex
 
     def rotate(x: Tensor) -> Tensor:

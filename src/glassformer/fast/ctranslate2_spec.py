@@ -65,6 +65,8 @@ def cannot_run(settings: ModelSettings) -> str | None:
             return "it knows no token types, and the model has some"
         if stack.attention.rotary is not None and tokens.positions is not None:
             return f"it takes rotary or added positions, and the {name} has both"
+        if stack.attention.rotary is not None and stack.attention.rotary.scaling is not None:
+            return f"it is not told how to slow turns, and the {name} does"
     norms = [stack.norm for _, _, stack in sides] + [t.norm for _, t, _ in sides if t.norm is not None]
     if len({norm.eps for norm in norms}) > 1:
         return "it has one epsilon for all norms, and the model has several"
