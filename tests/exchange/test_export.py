@@ -97,7 +97,7 @@ def test_transformers_loads_it_with_equal_logits_and_tokens(name: str, tmp_path:
         assert words.decode(loaded.tokenizer.encode(text)) == text
     assert (words.bos_token_id, words.eos_token_id, words.pad_token_id) == (1, 2, 0)
     assert theirs.generation_config.eos_token_id == 2
-    assert report["layout"] == name.partition("-")[0]
+    assert report["layout"] == {"gpt2": "GPT2LMHeadModel", "llama": "LlamaForCausalLM"}[name.partition("-")[0]]
     assert report == json.loads((tmp_path / "theirs" / "export.json").read_text())
     assert "AutoModelForCausalLM" in (tmp_path / "theirs" / "README.md").read_text()
 
