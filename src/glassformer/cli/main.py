@@ -23,6 +23,7 @@ from glassformer.cli import (
     look,
     models,
     search,
+    serve,
     sizes,
     train,
     train_transcribe,
@@ -50,6 +51,7 @@ for verb in (
     listen.listen,
     evaluate.evaluate,
     export.export,
+    serve.serve,
     models.models,
     sizes.sizes,
 ):

@@ -1,0 +1,81 @@
+"""The application: all dialects around one hub, with keys, CORS and the edge."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from fastapi import Depends, FastAPI, Request
+from fastapi.middleware.cors import CORSMiddleware
+from fastapi.responses import PlainTextResponse
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+
+from glassformer import __version__
+from glassformer.serve import libretranslate, openai_models, openai_text, own
+from glassformer.serve.edge import App, Edge
+from glassformer.serve.errors import ApiError, add_handlers
+from glassformer.serve.hub import Hub
+from glassformer.serve.limits import Limits
+from glassformer.serve.models import Served
+
+
+@dataclass(frozen=True, kw_only=True)
+class Access:
+    """Who may ask: with which keys, under which names of this machine, from which web pages."""
+
+    keys: Sequence[str] = ()
+    hosts: Sequence[str] = ("*",)
+    origins: Sequence[str] = ()
+
+
+def create_app(models: dict[str, Served], limits: Limits | None = None, access: Access | None = None) -> App:
+    """An ASGI application."""
+    access = access or Access()
+    hub = Hub(models, limits or Limits(), access.keys)
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        yield
+        hub.queue.close()
+
+    app = FastAPI(
+        title="Glassformer", version=__version__, docs_url=None, redoc_url=None, lifespan=lifespan, debug=False
+    )
+    app.state.hub = hub
+    add_handlers(app)
+    _add_routes(app, hub)
+    if access.origins:
+        app.add_middleware(
+            CORSMiddleware, allow_origins=list(access.origins), allow_methods=["GET", "POST"], allow_headers=["*"]
+        )
+    if "*" not in access.hosts:
+        # Another site's name that leads to this machine is a trick to read what it may not.
+        app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(access.hosts), www_redirect=False)
+    return Edge(app, hub)
+
+
+def _add_routes(app: FastAPI, hub: Hub) -> None:
+    async def need_key(request: Request) -> None:
+        headers = request.headers
+        key = headers.get("x-api-key") or headers.get("authorization", "").removeprefix("Bearer ").strip()
+        if not hub.knows_key(key):
+            raise ApiError(
+                401,
+                "The API key is missing or wrong.",
+                "Send it as Authorization: Bearer KEY.",
+                code="invalid_api_key",
+                headers={"WWW-Authenticate": "Bearer"},
+            )
+
+    guarded = [Depends(need_key)]
+    for part in (own, openai_models, openai_text):
+        app.include_router(part.routes(hub), dependencies=guarded)
+    app.include_router(libretranslate.routes(hub))
+
+    @app.get("/health")
+    async def health() -> dict[str, Any]:
+        return {"status": "ok"}
+
+    @app.get("/metrics", dependencies=guarded)
+    async def metrics() -> PlainTextResponse:
+        return PlainTextResponse(hub.metrics.text(), media_type="text/plain; version=0.0.4")

@@ -1,0 +1,93 @@
+"""What is wrong, in the words of each dialect: OpenAI's under /v1, ours under /api, LibreTranslate's elsewhere.
+
+Nothing of the machine leaks: neither paths nor tracebacks.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, Response
+from starlette.exceptions import HTTPException
+
+from glassformer.errors import UserError
+from glassformer.serve.queue import QueueFullError
+
+KINDS = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
+BROKEN = "Something went wrong in the server."
+
+
+class ApiError(Exception):
+    """Something that is wrong with a request."""
+
+    def __init__(
+        self,
+        status: int,
+        message: str,
+        hint: str = "",
+        param: str | None = None,
+        code: str | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.status, self.message, self.hint = status, message, hint
+        self.param, self.code, self.headers = param, code, headers
+
+
+class ClientGoneError(Exception):
+    """Nobody waits for the answer."""
+
+
+def as_api_error(error: Exception) -> ApiError:
+    """Any error as one that may be told."""
+    match error:
+        case ApiError():
+            return error
+        case UserError():
+            return ApiError(400, error.message, error.hint)
+        case QueueFullError():
+            wait = error.retry_after
+            return ApiError(
+                429,
+                str(error),
+                f"Ask again in {wait} seconds.",
+                code="queue_full",
+                headers={"Retry-After": str(wait)},
+            )
+        case RequestValidationError():
+            first = error.errors()[0]
+            place = ".".join(str(part) for part in first["loc"] if part != "body") or "the body"
+            return ApiError(422, f"{place}: {first['msg']}.", "See /openapi.json.", param=place)
+        case HTTPException():
+            return ApiError(error.status_code, f"{error.detail}.", headers=error.headers)
+        case _:
+            return ApiError(500, BROKEN, "Its log says more.")
+
+
+def in_words(path: str, error: ApiError) -> dict[str, Any]:
+    """The error as clients of this path expect it."""
+    said = f"{error.message} {error.hint}".strip()
+    if path.startswith("/v1/"):
+        kind = KINDS.get(error.status, "server_error" if error.status >= 500 else "invalid_request_error")
+        return {"error": {"message": said, "type": kind, "param": error.param, "code": error.code}}
+    if path.startswith("/api/"):
+        return {"error": error.message, "hint": error.hint}
+    return {"error": said}
+
+
+def respond(path: str, error: Exception) -> Response:
+    told = as_api_error(error)
+    # OpenAI's clients know 400 for what is wrong in a body.
+    status = 400 if told.status == 422 and not path.startswith("/api/") else told.status
+    return JSONResponse(in_words(path, told), status, dict(told.headers or {}))
+
+
+def add_handlers(app: FastAPI) -> None:
+    async def handle(request: Request, error: Exception) -> Response:
+        if isinstance(error, ClientGoneError):
+            return Response(status_code=499)
+        return respond(request.url.path, error)
+
+    for kind in (ApiError, UserError, QueueFullError, RequestValidationError, HTTPException, ClientGoneError):
+        app.add_exception_handler(kind, handle)

@@ -1,0 +1,82 @@
+"""The models that a server offers, by name."""
+
+import threading
+import time
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+import torch
+
+from glassformer.api import Face, load
+from glassformer.errors import require
+from glassformer.fast.choose import Engine, Precision
+from glassformer.fast.packed import choose_states
+from glassformer.model.settings import TokensSettings
+from glassformer.tasks.embedder import Embedder
+from glassformer.tasks.model_dir import LoadedModel
+
+
+@dataclass
+class Served:
+    """A model under its name."""
+
+    name: str
+    face: Face
+    created: int = field(default_factory=lambda: int(time.time()))
+    # A tokenizer reads marks as marks for a talk, and as text for all else: not both at once.
+    encoding: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def loaded(self) -> LoadedModel:
+        return self.face.loaded
+
+    @property
+    def task(self) -> str:
+        return self.loaded.task
+
+    @property
+    def title(self) -> str:
+        return str(self.loaded.about.get("title", ""))
+
+    @property
+    def languages(self) -> tuple[str, str] | None:
+        """Of a translator: from which and into which."""
+        given = self.loaded.about.get("languages")
+        if isinstance(given, list) and len(given) == 2 and all(isinstance(code, str) for code in given):
+            return given[0], given[1]
+        return None
+
+    @property
+    def reads_text(self) -> bool:
+        return isinstance(self.loaded.model.settings.source, TokensSettings)
+
+    @property
+    def can_talk(self) -> bool:
+        words = self.loaded.words
+        return self.task == "complete" and words is not None and words.marks.chat_template is not None
+
+    @cached_property
+    def embedder(self) -> Embedder:
+        """Any model that reads text makes vectors too."""
+        if isinstance(self.face, Embedder):
+            return self.face
+        return Embedder(self.loaded, choose_states(self.loaded.model), torch.get_num_threads())
+
+
+def load_models(given: list[str], engine: Engine = "auto", precision: Precision = "auto") -> dict[str, Served]:
+    """Folders and names of built-in models, each as it is or as `name=folder`."""
+    require(bool(given), "There is no model to serve.", "Name at least one: a folder, or a built-in model.")
+    models: dict[str, Served] = {}
+    for text in given:
+        name, equals, path = text.partition("=")
+        if not equals or Path(text).exists():
+            name, path = Path(text).resolve().name if Path(text).exists() else text, text
+        require(bool(name and path), f"{text!r} names no model.", "Say name=folder.")
+        require(
+            name not in models,
+            f"Two models are called {name!r}.",
+            f"Give one of them another name: another-name={path}.",
+        )
+        models[name] = Served(name, load(path, engine, precision))
+    return models

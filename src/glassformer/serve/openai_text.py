@@ -1,0 +1,189 @@
+"""OpenAI's /v1/completions and /v1/chat/completions."""
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from fastapi import APIRouter, Request
+from fastapi.responses import StreamingResponse
+
+from glassformer.data.documents import Message
+from glassformer.serve.errors import ApiError
+from glassformer.serve.hub import Hub
+from glassformer.serve.models import Served
+from glassformer.serve.openai_answers import FINISH, Events, Tokens, new_id, tokens_of, usage
+from glassformer.serve.openai_messages import ChatAsk, CompletionAsk
+from glassformer.serve.own import encode, is_completer
+from glassformer.tasks.completer import Completer, Completion
+from glassformer.tasks.template import talk_ids
+
+
+def routes(hub: Hub) -> APIRouter:
+    router = APIRouter(prefix="/v1", tags=["OpenAI"])
+
+    @router.post("/completions", response_model=None)
+    async def completions(ask: CompletionAsk, request: Request) -> dict[str, Any] | StreamingResponse:
+        served = hub.find(ask.model, is_completer, "a language model")
+        prompts = _prompts(hub, served, ask)
+        return await _completions(hub, request, served, ask, prompts)
+
+    @router.post("/chat/completions", response_model=None)
+    async def chat(ask: ChatAsk, request: Request) -> dict[str, Any] | StreamingResponse:
+        ask.check()
+        served = hub.find(ask.model, lambda s: s.can_talk, "a model with a chat template")
+        hub.check_texts([message.text for message in ask.messages])
+        prompt = _talk(served, ask)
+        return await _chat(hub, request, served, ask, prompt)
+
+    return router
+
+
+async def _completions(
+    hub: Hub, request: Request, served: Served, ask: CompletionAsk, prompts: list[list[int]]
+) -> dict[str, Any] | StreamingResponse:
+    face = served.face
+    assert isinstance(face, Completer)
+    max_tokens = 16 if ask.max_tokens is None else ask.max_tokens
+    drawn = max(ask.best_of or ask.n, ask.n)
+    _check(hub, ask, max_tokens, drawn)
+    options = ask.options(max(1, max_tokens), drawn, ask.logprobs or 0)
+    n_prompt = sum(map(len, prompts))
+    beginnings = [_shown(face, ids) if ask.echo else "" for ids in prompts for _ in range(ask.n)]
+    if ask.stream:
+        pieces = hub.stream(served, prompts, options)
+        events = Events(served.name, False, ask.logprobs is not None, n_prompt, ask.wants_usage)
+        return _streaming(events.lines(request.url.path, pieces, beginnings))
+    found = await hub.complete(request, served, prompts, options) if max_tokens else [Completion() for _ in beginnings]
+    n_answer = sum(len(answer.tokens) for answer in found)
+    given = [Tokens() for _ in prompts]
+    if ask.echo and ask.logprobs is not None:
+        given = await _scored(hub, request, served, prompts, ask.logprobs)
+    kept = [_best(found[i : i + drawn], ask.n) for i in range(0, len(found), drawn)]
+    answers = [(i, answer) for i, best in enumerate(kept) for answer in best]
+    choices = []
+    for index, (i, answer) in enumerate(answers):
+        begin = beginnings[index]
+        logprobs = None
+        if ask.logprobs is not None:
+            echoed = len(begin) - sum(map(len, given[i].tokens))  # a mark that is not shown has no place
+            logprobs = (given[i] + tokens_of(answer)).as_completion(max(0, echoed) if ask.echo else 0)
+        finish = FINISH[answer.finish]
+        choices.append({"index": index, "text": begin + answer.text, "logprobs": logprobs, "finish_reason": finish})
+    return {
+        "id": new_id("cmpl"),
+        "object": "text_completion",
+        "created": int(time.time()),
+        "model": served.name,
+        "choices": choices,
+        "usage": usage(n_prompt, n_answer),
+    }
+
+
+async def _chat(
+    hub: Hub, request: Request, served: Served, ask: ChatAsk, prompt: list[int]
+) -> dict[str, Any] | StreamingResponse:
+    face = served.face
+    assert isinstance(face, Completer)
+    if ask.n > hub.limits.beam:
+        raise ApiError(400, f"n is {ask.n}, but at most {hub.limits.beam} answers are made.", "Ask for fewer.", "n")
+    room = min(hub.limits.tokens, face.context or hub.limits.tokens) - len(prompt)
+    max_tokens = ask.max_completion_tokens or ask.max_tokens or max(1, room)
+    options = ask.options(max_tokens, ask.n, (ask.top_logprobs or 0) if ask.logprobs else 0)
+    if ask.stream:
+        pieces = hub.stream(served, [prompt], options)
+        events = Events(served.name, True, bool(ask.logprobs), len(prompt), ask.wants_usage)
+        return _streaming(events.lines(request.url.path, pieces, [""] * ask.n))
+    found = await hub.complete(request, served, [prompt], options)
+    choices = [
+        {
+            "index": i,
+            "message": {"role": "assistant", "content": answer.text, "refusal": None},
+            "logprobs": tokens_of(answer).as_chat() if ask.logprobs else None,
+            "finish_reason": FINISH[answer.finish],
+        }
+        for i, answer in enumerate(found)
+    ]
+    return {
+        "id": new_id("chatcmpl"),
+        "object": "chat.completion",
+        "created": int(time.time()),
+        "model": served.name,
+        "choices": choices,
+        "usage": usage(len(prompt), sum(len(answer.tokens) for answer in found)),
+    }
+
+
+def _streaming(lines: Any) -> StreamingResponse:
+    return StreamingResponse(lines, media_type="text/event-stream", headers={"Cache-Control": "no-store"})
+
+
+def _check(hub: Hub, ask: CompletionAsk, max_tokens: int, drawn: int) -> None:
+    if ask.suffix:
+        raise ApiError(400, "A suffix is not offered here.", "Leave it out.", "suffix")
+    if max_tokens == 0 and (not ask.echo or ask.stream):
+        raise ApiError(400, "Nothing is asked for: max_tokens is 0.", "Ask for tokens, or for echo.", "max_tokens")
+    if ask.best_of is not None and ask.best_of < ask.n:
+        raise ApiError(400, f"best_of is {ask.best_of}, below n, which is {ask.n}.", "Give n or more.", "best_of")
+    if drawn > hub.limits.beam:
+        most = hub.limits.beam
+        raise ApiError(400, f"{drawn} answers are asked for, but at most {most} are made.", "Ask for fewer.", "n")
+    if ask.stream and drawn > ask.n:
+        raise ApiError(400, "The best of several cannot be streamed.", "Leave out best_of or stream.", "best_of")
+    if ask.stream and ask.echo and ask.logprobs is not None:
+        raise ApiError(400, "Scores of the prompt are not streamed.", "Leave out echo, logprobs or stream.", "echo")
+
+
+def _prompts(hub: Hub, served: Served, ask: CompletionAsk) -> list[list[int]]:
+    """The prompt in whichever form it came; ids are taken as they are."""
+    given: Any = ask.prompt
+    many: list[Any] = [given] if isinstance(given, str) or isinstance(given[0], int) else given
+    hub.check_texts(many)
+    size = served.loaded.tokenizer.vocab_size
+    prompts = [encode(served, each) if isinstance(each, str) else each for each in many]
+    if any(not 0 <= i < size for ids in prompts for i in ids):
+        raise ApiError(400, f"A token of the prompt is none of the model's {size:,}.", "Give a text.", "prompt")
+    return prompts
+
+
+def _shown(face: Completer, ids: list[int]) -> str:
+    return face.tokenizer.decode(ids)
+
+
+def _talk(served: Served, ask: ChatAsk) -> list[int]:
+    messages: list[Message] = [
+        {"role": "system" if m.role == "developer" else m.role, "content": m.text} for m in ask.messages
+    ]
+    with served.encoding:
+        return talk_ids(served.loaded.tokenizer, messages, answering=True)
+
+
+def _best(answers: Sequence[Completion], n: int) -> list[Completion]:
+    """The likeliest by token."""
+    if len(answers) == n:
+        return list(answers)
+
+    def mean(answer: Completion) -> float:
+        return sum(answer.log_p) / max(1, len(answer.log_p))
+
+    return sorted(answers, key=mean, reverse=True)[:n]
+
+
+async def _scored(hub: Hub, request: Request, served: Served, prompts: list[list[int]], n_others: int) -> list[Tokens]:
+    """How likely each token of the prompts was, after those before it."""
+    face = served.face
+    assert isinstance(face, Completer)
+
+    @torch.inference_mode()
+    def score(ids: list[int]) -> Tokens:
+        log_p = face.model(torch.tensor([ids]))[0].float().log_softmax(dim=-1)
+        names = face.tokenizer.tokens
+        found: list[float | None] = [None]
+        others: list[list[tuple[str, float]]] = [[]]
+        for row, i in zip(log_p, ids[1:], strict=False):
+            found.append(float(row[i]))
+            values, places = row.topk(min(n_others, len(row)))
+            others.append(list(zip(names(places.tolist()), values.tolist(), strict=True)))
+        return Tokens(names(ids), found, others if n_others else [])
+
+    return await hub.ask(request, served, ("score", n_others), prompts, lambda given: [score(ids) for ids in given])

@@ -1,0 +1,64 @@
+"""The server as a process: SIGTERM or Ctrl-C lets it finish what is under way; nothing new is taken."""
+
+import ipaddress
+import socket
+from collections.abc import Callable
+
+import uvicorn
+
+from glassformer.errors import UserError, require
+from glassformer.serve.edge import App, log_to_stderr
+
+
+def open_socket(host: str, port: int) -> socket.socket:
+    """Port 0 takes a free one."""
+    require(0 <= port < 1 << 16, f"The port is {port}.", "Give a number up to 65535.")
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    found = socket.socket(family, socket.SOCK_STREAM)
+    found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        found.bind((host, port))
+    except OSError as error:
+        found.close()
+        why = error.strerror or error
+        raise UserError(f"{host} port {port} cannot be used: {why}.", "Give another --host or --port.") from None
+    return found
+
+
+def address(sock: socket.socket) -> str:
+    host, port = sock.getsockname()[:2]
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}"
+
+
+def is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+class _Server(uvicorn.Server):
+    def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
+        super().__init__(config)
+        self.ready = ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.ready()
+
+
+def run(app: App, sock: socket.socket, seconds: float, ready: Callable[[], None], quiet: bool = False) -> None:
+    """Until a signal comes; what is under way then has so many seconds."""
+    if not quiet:
+        log_to_stderr()
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=int(seconds),
+        timeout_keep_alive=30,
+    )
+    _Server(config, ready).run([sock])

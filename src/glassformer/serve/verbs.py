@@ -1,0 +1,114 @@
+"""What models can do, asked through the queue; each answer is the one that the command line gives."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+from fastapi import Request
+
+from glassformer.data.split import Piece, join_pieces
+from glassformer.decode.options import DecodeOptions
+from glassformer.model.settings import Pooling
+from glassformer.serve.errors import ApiError
+from glassformer.serve.hub import Hub
+from glassformer.serve.models import Served
+from glassformer.tasks.classifier import Answer, Classifier
+from glassformer.tasks.embedder import Vectors
+from glassformer.tasks.filler import Filled, Filler
+from glassformer.tasks.translator import Translation, Translator
+
+LONG = 2000  # characters of a text that are cut beside the server's own thread
+
+
+def is_translator(served: Served) -> bool:
+    return isinstance(served.face, Translator)
+
+
+async def translate(
+    hub: Hub,
+    request: Request,
+    served: Served,
+    texts: Sequence[str],
+    options: DecodeOptions,
+    prefix: str = "",
+    phrases: tuple[str, ...] = (),
+    details: bool = False,
+) -> list[list[Translation]]:
+    """The `nbest` translations of each text. Parts of a long text are items of their own: others come in between."""
+    hub.check_texts([*texts, prefix, *phrases])
+    check_search(hub, options)
+    face = served.face
+    assert isinstance(face, Translator)
+
+    def run(parts: list[str]) -> list[list[Translation]]:
+        return face.translate_all(parts, options, prefix, phrases, details)
+
+    if options.sample:  # what is drawn depends on the place in the batch, so a request is one
+        whole = await hub.ask(request, served, object(), [list(texts)], lambda given: [run(given[0])])
+        return whole[0]
+    cut = [await _cut(face, text.strip()) for text in texts]
+    flat = [piece.text for pieces in cut for piece in pieces if piece.text]
+    found = iter(await hub.ask(request, served, ("translate", options, prefix, phrases, details), flat, run))
+    nothing = [Translation("", 0.0)] * options.nbest
+    return [_join(pieces, [next(found) if piece.text else nothing for piece in pieces]) for pieces in cut]
+
+
+async def _cut(face: Translator, text: str) -> list[Piece]:
+    return face._split(text) if len(text) < LONG else await asyncio.to_thread(face._split, text)
+
+
+def _join(pieces: list[Piece], found: list[list[Translation]]) -> list[Translation]:
+    """The i-th best of a text is the i-th best of each of its parts."""
+    if not pieces:
+        return [Translation("", 0.0)]
+    return [_joined(pieces, [best[i] for best in found]) for i in range(min(map(len, found)))]
+
+
+def _joined(pieces: list[Piece], parts: list[Translation]) -> Translation:
+    if len(parts) == 1:
+        return parts[0]
+    text = join_pieces([Piece(part.text, piece.gap) for part, piece in zip(parts, pieces, strict=True)])
+    joined = Translation(text, sum(part.score for part in parts) / len(parts))
+    for part in parts:
+        joined.alignment.extend(i + len(joined.source_tokens) for i in part.alignment)
+        joined.source_tokens.extend(part.source_tokens)
+        joined.tokens.extend(part.tokens)
+    return joined
+
+
+async def fill(hub: Hub, request: Request, served: Served, texts: Sequence[str], top: int) -> list[Filled]:
+    hub.check_texts(texts)
+    face = served.face
+    assert isinstance(face, Filler)
+    return await hub.ask(request, served, ("fill", top), list(texts), lambda given: face.fill(given, top))
+
+
+async def classify(hub: Hub, request: Request, served: Served, inputs: Sequence[Any]) -> list[Answer]:
+    hub.check_texts(inputs)
+    face = served.face
+    assert isinstance(face, Classifier)
+    return await hub.ask(request, served, "classify", list(inputs), face.classify)
+
+
+async def embed(
+    hub: Hub,
+    request: Request,
+    served: Served,
+    texts: Sequence[str],
+    pooling: Pooling | None = None,
+    normalise: bool | None = None,
+) -> list[Vectors]:
+    hub.check_texts(texts)
+
+    def run(given: list[str]) -> list[Vectors]:
+        with served.encoding:
+            return list(served.embedder.embed(given, pooling, normalise))
+
+    return await hub.ask(request, served, ("embed", pooling, normalise), list(texts), run)
+
+
+def check_search(hub: Hub, options: DecodeOptions) -> None:
+    limits = hub.limits
+    for name, most in (("beam", limits.beam), ("nbest", limits.beam), ("max_len", limits.tokens)):
+        if (value := getattr(options, name)) > most:
+            raise ApiError(400, f"{name} is {value:,}, but at most {most:,} are allowed here.", "Ask for less.", name)

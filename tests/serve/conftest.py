@@ -1,0 +1,55 @@
+"""A running server on a free port of this machine, with small models in it."""
+
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import uvicorn
+
+from glassformer.api import load
+from glassformer.serve.app import Access, create_app
+from glassformer.serve.limits import Limits
+from glassformer.serve.models import Served
+from tests.serve.models import chat_completer, classifier, filler, plain_completer
+
+
+@contextmanager
+def running(models: dict[str, Served], limits: Limits | None = None, access: Access | None = None) -> Iterator[str]:
+    """The address of a server in a thread."""
+    app = create_app(models, limits, access)
+    sock = socket.socket()
+    sock.bind(("127.0.0.1", 0))
+    server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False))
+    thread = threading.Thread(target=server.run, args=([sock],))
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    try:
+        yield f"http://127.0.0.1:{sock.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join()
+        sock.close()
+
+
+@pytest.fixture(scope="session")
+def models() -> dict[str, Served]:
+    path = Path("model")
+    faces = {
+        "en-de": load("en-de"),
+        "stories": plain_completer(path),
+        "talker": chat_completer(path),
+        "blanks": filler(path),
+        "mood": classifier(path),
+    }
+    return {name: Served(name, face) for name, face in faces.items()}
+
+
+@pytest.fixture(scope="session")
+def server(models: dict[str, Served]) -> Iterator[str]:
+    with running(models) as address:
+        yield address
