@@ -26,8 +26,8 @@ class TimedReport(Report):
         super().__init__(folder, quiet=True)
         self.meter = meter
 
-    def step(self, progress: Progress, loss: float, n_tokens: int, lr: float) -> None:
-        super().step(progress, loss, n_tokens, lr)
+    def step(self, progress: Progress, loss: float, n_tokens: int, lr: float, gradient_norm: float) -> None:
+        super().step(progress, loss, n_tokens, lr, gradient_norm)
         self.meter.step(n_tokens)
 
 

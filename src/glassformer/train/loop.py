@@ -89,8 +89,8 @@ class Trainer:
         self.report.begin(p)
         try:
             while not p.finished:
-                loss, n_tokens = self._step()
-                self.report.step(p, loss, n_tokens, self._learning_rate())
+                loss, n_tokens, norm = self._step()
+                self.report.step(p, loss, n_tokens, self._learning_rate(), norm)
                 due = p.step >= p.n_steps or p.step >= p.next_validation
                 if due:
                     self._validate()
@@ -102,7 +102,8 @@ class Trainer:
             self.report.close()
         return p
 
-    def _step(self) -> tuple[float, int]:
+    def _step(self) -> tuple[float, int, float]:
+        """The loss, the tokens that it counts, and how long the gradient was before it was shortened."""
         p, s, model = self.progress, self.settings, self.job.model
         batches = [self.job.load(self._next_planned()) for _ in range(s.accumulate)]
         n_tokens = sum(self.job.n_tokens(batch) for batch in batches)
@@ -115,7 +116,7 @@ class Trainer:
                 loss = self.job.loss(batch) / n_tokens
             loss.backward()  # type: ignore[no-untyped-call]
             total += float(loss.detach())
-        norm = float(nn.utils.clip_grad_norm_(model.parameters(), s.clip)) if s.clip else 0.0
+        norm = float(nn.utils.clip_grad_norm_(model.parameters(), s.clip or math.inf))
         p.step += 1
         _check_finite(total, norm, p.step, s.peak)
         for group in self.moving.optimizer.param_groups:
@@ -126,7 +127,7 @@ class Trainer:
             self.moving.mean.update(model, p.step)
         p.n_tokens += n_tokens
         p.seconds = time.monotonic() - self.began
-        return total, n_tokens
+        return total, n_tokens, norm
 
     def _grow_dropout(self) -> None:
         p, over = self.progress, self.settings.dropout_epochs

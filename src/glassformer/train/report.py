@@ -43,6 +43,7 @@ class Report:
         self.recent: list[tuple[float, float, int]] = []  # (time, loss * tokens, tokens) since the last line
         self.last_line = time.monotonic()
         self.can_log = True
+        self.gradient_norm = 0.0  # of the newest step
 
     def say(self, text: str) -> None:
         self.console.print(text, markup=False, soft_wrap=True)
@@ -56,8 +57,9 @@ class Report:
                 write_text(self.metrics, text)
         self.last_line = time.monotonic()
 
-    def step(self, p: "run_files.Progress", loss: float, n_tokens: int, lr: float) -> None:
+    def step(self, p: "run_files.Progress", loss: float, n_tokens: int, lr: float, gradient_norm: float) -> None:
         now = time.monotonic()
+        self.gradient_norm = gradient_norm
         self.recent.append((now, loss * n_tokens, n_tokens))
         if now - self.last_line < (0.5 if self.console.is_terminal else 30) and p.step < p.n_steps:
             return
@@ -75,7 +77,8 @@ class Report:
         loss = sum(total for _, total, _ in self.recent) / n_tokens
         speed = n_tokens / max(1e-9, now - self.last_line)
         left = p.seconds / p.step * (p.n_steps - p.step)
-        self.log({**_place(p), "loss": loss, "lr": lr, f"{self.unit}_per_second": round(speed, 1)})
+        known = {"loss": loss, "lr": lr, "gradient_norm": round(self.gradient_norm, 6)}
+        self.log({**_place(p), **known, f"{self.unit}_per_second": round(speed, 1)})
         self.recent, self.last_line = [], now
         return f"epoch {p.epoch + 1}  loss {loss:.3f}  {speed:,.0f} {self.unit}/s  {_clock(left)} left"
 
