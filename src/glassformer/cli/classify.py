@@ -18,16 +18,19 @@ def classify(
     text: Annotated[
         list[str] | None,
         typer.Argument(
-            help="What to classify, a tab between the texts of a pair; files for a model of vectors; "
-            "without it, each line of stdin."
+            help="What to classify, a tab between the texts of a pair; files for a model of vectors; pictures or "
+            "folders of them for a model of pictures; without it, each line of stdin."
         ),
     ] = None,
     top: Annotated[int, typer.Option(help="Show so many labels with their probabilities; 1 is the best alone.")] = 1,
+    pixels: Annotated[
+        str | None, typer.Option(help="Read pictures in this size, such as 56x56, not in that of the training.")
+    ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="One JSON object a line: label and all probabilities.")
     ] = False,
 ) -> None:
-    """Say the label of each text and how likely it is: one line out for each line in.
+    """Say the label of each text and how likely it is: one line out for each line in; before it a picture's name.
 
     glassformer classify runs/mood "I liked it a lot"
     """
@@ -36,6 +39,12 @@ def classify(
 
     require(top >= 1, f"--top is {top}.", "It must be 1 or more.")
     classifier = load_classifier(model)
+    if classifier.input == "pictures":
+        from glassformer.cli.classify_pictures import run_classify_pictures
+
+        run_classify_pictures(classifier, text, pixels, lambda a: _as_line(a, top), _as_json if as_json else None)
+        return
+    require(pixels is None, f"--pixels is for pictures, but {model} reads {classifier.input}.", "Leave it out.")
     for chunk in [text] if text else stdin_lines():
         names, inputs = _read(chunk, classifier, are_files=bool(text))
         for given, answer in zip(names, classifier.classify(inputs), strict=True):

@@ -130,7 +130,10 @@ def complete(
 def classify(
     data: Annotated[
         list[Path],
-        typer.Argument(help="Labelled texts (TSV, CSV, JSONL; .gz too) or series of vectors (NPZ, NPY, JSONL)."),
+        typer.Argument(
+            help="Labelled texts (TSV, CSV, JSONL; .gz too), series of vectors (NPZ, NPY, JSONL), or pictures "
+            "(a folder with a folder for each class, a table of paths, IDX, NPZ)."
+        ),
     ],
     out: Out,
     valid: Annotated[list[Path] | None, typer.Option(help="Validation data, as DATA; else some is held out.")] = None,
@@ -138,6 +141,9 @@ def classify(
         Path | None, typer.Option(help="For an NPY file of vectors: its labels, one a line, or NPY.")
     ] = None,
     valid_labels: Annotated[Path | None, typer.Option(help="The same for an NPY file of --valid.")] = None,
+    pictures: Annotated[
+        bool, typer.Option("--pictures", help="Arrays (n, height, width) are pictures, not series of vectors.")
+    ] = False,
     text: Annotated[str | None, typer.Option(help="The column or field of the text: its name, or number.")] = None,
     text2: Annotated[str | None, typer.Option(help="That of the second text of a pair.")] = None,
     label: Annotated[str | None, typer.Option(help="That of the label.")] = None,
@@ -176,7 +182,7 @@ def classify(
     tensorboard: TensorBoard = False,
     quiet: Quiet = False,
 ) -> None:
-    """Train a classifier on labelled texts, pairs of texts, or series of vectors.
+    """Train a classifier on labelled texts, pairs of texts, series of vectors, or pictures.
 
     glassformer train classify reviews.tsv --out runs/mood --minutes 10
     """
@@ -205,7 +211,7 @@ def classify(
     checked = read_recipe(ClassifyRecipe, recipe, flags, changes)
     if separator is not None:
         checked = dataclasses.replace(checked, separator=separator)
-    read = open_subject(data, valid, Columns(text, text2, label), labels, valid_labels)
+    read = open_subject(data, valid, Columns(text, text2, label), labels, valid_labels, pictures)
     finished = train_classify(read, checked, out, resume, device, quiet, tensorboard)
     raise typer.Exit(0 if finished else 130)
 

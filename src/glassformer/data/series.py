@@ -85,11 +85,11 @@ def _read(path: Path, labels: Path | None, field: str, label: str) -> Series:
     if kind_by_name(path) == "jsonl":
         require(labels is None, f"{path} has its labels in itself.", "Leave out --labels.")
         return _read_json(path, field, label)
-    arrays = _load_arrays(path)
-    x = _pick(path, arrays, X_NAMES, "vectors")
+    arrays = load_arrays(path)
+    x = pick_array(path, arrays, X_NAMES, "vectors")
     lengths = next((arrays[name] for name in LENGTH_NAMES if name in arrays), None)
     values = _cut(path, x, lengths)
-    y = _labels_of(path, arrays, labels)
+    y = labels_of(path, arrays, labels)
     require(
         y is None or len(y) == len(values),
         f"{path} has {len(values):,} series, but {0 if y is None else len(y):,} labels.",
@@ -98,7 +98,7 @@ def _read(path: Path, labels: Path | None, field: str, label: str) -> Series:
     return Series((path,), values, y or [], [f"{path} series {i + 1}" for i in range(len(values))])
 
 
-def _load_arrays(path: Path) -> dict[str, NDArray[Any]]:
+def load_arrays(path: Path) -> dict[str, NDArray[Any]]:
     try:
         with path.open("rb") as file:
             found = np.load(file, allow_pickle=False)
@@ -114,7 +114,7 @@ def _load_arrays(path: Path) -> dict[str, NDArray[Any]]:
         raise UserError(f"{path} is damaged: {str(error)[:200]}.", "Copy it again.") from None
 
 
-def _pick(path: Path, arrays: dict[str, NDArray[Any]], names: Sequence[str], what: str) -> NDArray[Any]:
+def pick_array(path: Path, arrays: dict[str, NDArray[Any]], names: Sequence[str], what: str) -> NDArray[Any]:
     name = next((name for name in names if name in arrays), None)
     if name is None:
         raise UserError(
@@ -151,15 +151,15 @@ def _cut(path: Path, x: NDArray[Any], lengths: NDArray[Any] | None) -> list[Vect
     return np.split(values, np.cumsum(lengths)[:-1])
 
 
-def _labels_of(path: Path, arrays: dict[str, NDArray[Any]], labels: Path | None) -> list[Raw] | None:
+def labels_of(path: Path, arrays: dict[str, NDArray[Any]], labels: Path | None) -> list[Raw] | None:
     """From the file of labels, or from the arrays; None if there are none."""
     if labels is not None and labels.suffix.lower() != ".npy":
         check_text(labels)
         return [line.decode("utf-8", errors="replace").strip() for line in read_lines(labels) if line.strip()]
-    y = _load_arrays(labels)["x"] if labels is not None else next((arrays[n] for n in Y_NAMES if n in arrays), None)
+    y = load_arrays(labels)["x"] if labels is not None else next((arrays[n] for n in Y_NAMES if n in arrays), None)
     if y is None:
         return None
-    require(y.ndim in (1, 2), f"{path}: the labels have shape {y.shape}.", "Give one label for each series.")
+    require(y.ndim in (1, 2), f"{path}: the labels have shape {y.shape}.", "Give one label for each example.")
     if y.ndim == 2:
         zeros_and_ones = bool(np.isin(y, (0, 1)).all())
         require(

@@ -1,7 +1,7 @@
-"""A classifier in use: texts, pairs of texts or series of vectors in, labels and probabilities out."""
+"""A classifier in use: texts, pairs of texts, series of vectors or pictures in, labels and probabilities out."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,12 +11,16 @@ from glassformer import config
 from glassformer.data.framing import Framing
 from glassformer.data.labelled_batch import Readable, SeriesExamples, TextExamples
 from glassformer.data.labels import Labels
+from glassformer.data.picture_batch import PictureExamples
+from glassformer.data.pictures import picture_of
 from glassformer.data.series import as_vectors
 from glassformer.errors import UserError, require
-from glassformer.model import EncoderDecoder
+from glassformer.model import EncoderDecoder, EncoderOnly
+from glassformer.model.picture_size import at_size
 from glassformer.model.settings import TokensSettings
 from glassformer.tasks.classify_answers import as_probabilities, score_rows
 from glassformer.tasks.model_dir import LoadedModel
+from glassformer.tasks.picture_settings import use_of
 
 Text = str | Sequence[str]  # a text, or a pair of them
 
@@ -68,8 +72,12 @@ class Classifier:
         return int(self.loaded.about.get("n_texts", 1))
 
     def classify(self, inputs: Sequence[Any]) -> list[Answer]:
-        """One answer to each: a text, a pair (two texts) or an array of vectors, as the model was trained on."""
+        """One answer to each: a text, a pair (two texts), an array of vectors, or a picture by its path or as array."""
         return [self.name(scores) for scores in self.scores(inputs)]
+
+    def answer(self, data: Readable) -> list[Answer]:
+        """The same to what is made ready already."""
+        return [self.name(scores) for scores in self.score_data(data, len(data.lengths))]
 
     def scores(self, inputs: Sequence[Any]) -> NDArray[np.float32]:
         """Probabilities (n, classes), or numbers (n,)."""
@@ -85,6 +93,9 @@ class Classifier:
         """The inputs as the model reads them."""
         if self.input == "vectors":
             return self.series([as_vectors(given, f"Series {i + 1}") for i, given in enumerate(inputs)])
+        if self.input == "pictures":
+            source, use = use_of(self.loaded)
+            return self.pictures(np.stack([picture_of(given, use.frame(source), use.span) for given in inputs]))
         require(self.input == "text", f"{self.loaded.path} reads {self.input}, not text.", f"Give it {self.input}.")
         return self.texts([self._checked(text) for text in inputs])
 
@@ -98,6 +109,18 @@ class Classifier:
             )
         longest = int(self.loaded.about.get("max_tokens", 4096))
         return SeriesExamples(values, longest, np.zeros(len(values), dtype=np.int64))
+
+    def pictures(self, pixels: NDArray[np.uint8]) -> PictureExamples:
+        """Pictures as bytes (n, h, w, c), in the size that the model reads."""
+        source, use = use_of(self.loaded)
+        n, places = source.n_patches + source.class_token, [f"Picture {i + 1}" for i in range(len(pixels))]
+        return PictureExamples(pixels, use.mean, use.std, n, np.zeros(len(pixels), dtype=np.int64), places)
+
+    def at_size(self, height: int, width: int) -> "Classifier":
+        """The same for pictures of another size: learned positions are interpolated."""
+        use_of(self.loaded)  # refuses a model for anything else
+        assert isinstance(self.model, EncoderOnly)
+        return Classifier(replace(self.loaded, model=at_size(self.model, height, width).eval()))
 
     def texts(self, rows: Sequence[Sequence[str]]) -> TextExamples:
         """Texts, `n_texts` a row, in tokens."""

@@ -30,6 +30,7 @@ from glassformer.tasks.classify_answers import (
     worst_first,
 )
 from glassformer.tasks.classify_scores import LESS_IS_BETTER, OF_KIND, Metric, measure
+from glassformer.tasks.picture_settings import PictureSettings
 from glassformer.tasks.run import Recipe
 from glassformer.tasks.text import TextTokens
 from glassformer.train.loop import Validation
@@ -72,6 +73,8 @@ class ClassifyRecipe(Recipe):
     # One dial for the front-end, the stack and the head; None leaves what the size or the model to start from has.
     dropout: float | None = None
     tokenizer: TextTokens = field(default_factory=TextTokens)
+    # How pictures are read, and changed in training.
+    pictures: PictureSettings = field(default_factory=PictureSettings)
     # Tokens of a text, or of a pair together, or vectors of a series; the end of what is longer is not read. None: 256
     # tokens, 4,096 vectors.
     max_tokens: int | None = None

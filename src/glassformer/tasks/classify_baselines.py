@@ -46,9 +46,15 @@ def nearest_text(labels: Labels, texts: Sequence[str], known: Targets, tested: S
     return np.stack([plain if i is None else answers[i] for i in found])
 
 
-def nearest_vector(labels: Labels, vectors: NDArray[np.float32], known: Targets, tested: NDArray[np.float32]) -> Scores:
-    """The label of the training example whose mean vector lies closest, each feature in deviations."""
-    scale = vectors.std(axis=0) + 1e-6
+def nearest_vector(
+    labels: Labels,
+    vectors: NDArray[np.float32],
+    known: Targets,
+    tested: NDArray[np.float32],
+    unit: float | None = None,
+) -> Scores:
+    """The label of the training example whose vector lies closest; each feature in deviations, or all in one unit."""
+    scale = vectors.std(axis=0) + 1e-6 if unit is None else unit
     mine, others = vectors / scale, tested / scale
     squares = (mine**2).sum(axis=1)
     rows = [(squares - 2 * others[i : i + AT_ONCE] @ mine.T).argmin(axis=1) for i in range(0, len(others), AT_ONCE)]

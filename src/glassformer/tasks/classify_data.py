@@ -42,6 +42,11 @@ class Subject(Protocol):
     @property
     def n_examples(self) -> int: ...
 
+    @property
+    def front_end(self) -> dict[str, Any]:
+        """What the data says of a new model's source, as far as it is known before it is prepared."""
+        ...
+
     def describe(self) -> list[str]:
         """In sentences, what there is to learn from."""
         ...

@@ -11,6 +11,7 @@ from glassformer.errors import require
 from glassformer.model import DecoderOnly, EncoderDecoder, EncoderOnly, build
 from glassformer.model.heads import TokenHead
 from glassformer.model.lora import add_lora
+from glassformer.model.picture_size import at_size
 from glassformer.model.rehead import with_settings
 from glassformer.model.settings import (
     ClassHeadSettings,
@@ -57,7 +58,8 @@ def new_model(recipe: ClassifyRecipe, labels: Labels, front_end: dict[str, Any])
 
 def new_settings(recipe: ClassifyRecipe, labels: Labels, front_end: dict[str, Any]) -> EncoderOnlySettings:
     """The size, the recipe's changes to it, what the data says of the front-end, and a head for the labels."""
-    size = load_size_data(full_name(recipe.size, "classify"))
+    family = "picture" if front_end.get("kind") == "patches" else "classify"
+    size = load_size_data(full_name(recipe.size, family))
     require(
         size["kind"] == "encoder_only", f"The size {recipe.size} is no encoder.", "Choose tiny, small, base or big."
     )
@@ -75,6 +77,8 @@ def tuned_model(recipe: ClassifyRecipe, labels: Labels, start: LoadedModel) -> t
     torch.manual_seed(recipe.train.seed)
     started = start.model
     assert not isinstance(started, EncoderDecoder)
+    if isinstance(started, EncoderOnly) and recipe.pictures.size is not None:
+        started = at_size(started, *recipe.pictures.size)
     same_labels = start.task == "classify" and start.about.get("labels") == config.to_data(labels)
     model = with_head(started, head_settings(recipe, labels, _pooling(recipe, started)), recipe.dropout, same_labels)
     if recipe.lora is not None:

@@ -1,6 +1,7 @@
 """Labelled series of vectors made ready for training."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -69,6 +70,10 @@ class SeriesSubject:
     @property
     def n_examples(self) -> int:
         return len(self.division.train)
+
+    @property
+    def front_end(self) -> dict[str, Any]:
+        return {}
 
     def describe(self) -> list[str]:
         n_valid = len(self.division.valid) if self.valid is None else len(self.valid.values)

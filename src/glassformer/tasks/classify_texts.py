@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from glassformer.data.files import write_text
 from glassformer.data.framing import Framing
@@ -40,6 +41,10 @@ class TextSubject:
     @property
     def n_examples(self) -> int:
         return len(self.division.train)
+
+    @property
+    def front_end(self) -> dict[str, Any]:
+        return {}
 
     def describe(self) -> list[str]:
         n_valid = len(self.division.valid) if self.valid is None else len(self.valid.examples)

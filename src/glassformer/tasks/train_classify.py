@@ -8,10 +8,10 @@ from pathlib import Path
 
 from glassformer import config
 from glassformer.data.files import alone_in
-from glassformer.data.labels import Labels
 from glassformer.errors import require
 from glassformer.model import choose_device, count_parameters
 from glassformer.model.settings import ModelSettings
+from glassformer.sizes import full_name
 from glassformer.tasks.classify import ClassifyJob, ClassifyRecipe
 from glassformer.tasks.classify_data import Subject
 from glassformer.tasks.classify_model import (
@@ -51,6 +51,7 @@ def train_classify(
     choose_device(device)
     start = _check_start(recipe)
     subject = read(recipe)  # before anything is written
+    recipe = _resolve(recipe, subject, start)
     with alone_in(out):
         run = Run(out, resume, Report(out, quiet, tensorboard, unit="examples"), began)
         return _train(subject, start, recipe, device, run)
@@ -60,7 +61,6 @@ def _train(subject: Subject, start: LoadedModel | None, recipe: ClassifyRecipe, 
     say, out, labels = run.report.say, run.out, subject.labels
     for sentence in subject.describe():
         say(sentence)
-    recipe = _resolve(recipe, subject, start)
     identity = identity_of(recipe, subject.contents())
     ready = subject.prepare(recipe, run, identity, start)
     speaker = None
@@ -98,7 +98,7 @@ def _check_start(recipe: ClassifyRecipe) -> LoadedModel | None:
     """The model to start from; what cannot be is refused before the data is read."""
     if recipe.start is None:
         if recipe.size != "auto":
-            new_settings(recipe, Labels("class", ("a", "b")), {})
+            full_name(recipe.size, "classify")
         return None
     loaded = load_start(recipe.start)
     given = recipe.size != "auto" or recipe.model or recipe.tokenizer != TextTokens()
@@ -121,7 +121,7 @@ def _resolve(recipe: ClassifyRecipe, subject: Subject, start: LoadedModel | None
     if start is None:
         size = ("small" if subject.n_examples > SMALL else "tiny") if recipe.size == "auto" else recipe.size
         recipe = replace(recipe, size=size)
-        settings: ModelSettings = new_settings(recipe, subject.labels, {})
+        settings: ModelSettings = new_settings(recipe, subject.labels, subject.front_end)
     else:
         settings = start.model.settings
         if train.head_speed == 1.0:
