@@ -262,7 +262,8 @@ def test_metrics(tmp_path: Path) -> None:
     entries = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
     training, validation = ([e for e in entries if key in e] for key in ("loss", "valid_loss"))
     assert [e["step"] for e in training] == [e["step"] for e in validation] == [6, 12, 18, 24]
-    assert set(training[0]) == {"step", "epoch", "seconds", "loss", "lr", "tokens_per_second"}
+    assert set(training[0]) == {"step", "epoch", "seconds", "loss", "lr", "gradient_norm", "tokens_per_second"}
+    assert all(e["gradient_norm"] > 0 for e in training)
     assert set(validation[0]) == {"step", "epoch", "seconds", "valid_loss", "samples"}
     assert [e["epoch"] for e in validation] == [0, 1, 2, 3]
     losses, sizes = toy_job(trainer).losses, [3, 4, 5, 6, 7]

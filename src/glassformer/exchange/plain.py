@@ -62,10 +62,11 @@ def _gpt2(get: Get, settings: DecoderOnlySettings, ids: Tensor) -> Tensor:
 
 def _turn(rotary: RotarySettings, place: float) -> float:
     """One pair's angle for one step."""
-    angle, scaling = rotary.base**-place, rotary.scaling
+    scaling = rotary.scaling
+    angle = float(rotary.base**-place)
     if scaling is None:
         return angle
-    slowed = angle / scaling.factor
+    slowed: float = angle / scaling.factor
     wave = 2 * math.pi / angle  # positions of a full turn
     if scaling.kind == "linear" or wave > scaling.original / scaling.slow:
         return slowed
