@@ -10,7 +10,7 @@ import typer
 if TYPE_CHECKING:
     from glassformer.tasks.plan import Plan
 
-TASKS = ("translate", "complete", "transcribe", "auto")
+TASKS = ("translate", "complete", "classify", "transcribe", "auto")
 
 
 def check(
@@ -18,14 +18,19 @@ def check(
         list[Path],
         typer.Argument(
             help="Pairs (TSV, CSV, JSONL; .gz too) or two aligned files; text (one file or a folder); "
-            "recordings (a list or a folder)."
+            "recordings (a list or a folder); labelled data (--task classify)."
         ),
     ],
     valid: Annotated[list[Path] | None, typer.Option(help="Validation pairs, to look for overlap.")] = None,
     source: Annotated[str | None, typer.Option(help="The source field of a CSV, TSV or JSONL file.")] = None,
     target: Annotated[str | None, typer.Option(help="The target field.")] = None,
     field: Annotated[str, typer.Option(help="For text: the field of JSONL files that holds it.")] = "text",
-    task: Annotated[str, typer.Option(help="translate, complete or transcribe, where the files do not tell.")] = "auto",
+    text: Annotated[str | None, typer.Option(help="For labelled data: the column or field of the text.")] = None,
+    text2: Annotated[str | None, typer.Option(help="That of the second text of a pair.")] = None,
+    label: Annotated[str | None, typer.Option(help="That of the label.")] = None,
+    task: Annotated[
+        str, typer.Option(help="translate, complete, classify or transcribe, where the files do not tell.")
+    ] = "auto",
     with_plan: Annotated[bool, typer.Option("--plan/--no-plan", help="Measure and plan a training.")] = True,
     as_json: Annotated[bool, typer.Option("--json", help="Answer as JSON.")] = False,
 ) -> None:
@@ -36,6 +41,8 @@ def check(
     kind = _task_of(data) if task == "auto" else task
     if kind == "transcribe":
         report, words = _recordings(data, source, target)
+    elif kind == "classify":
+        report, words = _labelled(data, valid, (text, text2, label))
     elif kind == "complete":
         report, words = _text(data, valid, field, with_plan)
     else:
@@ -59,6 +66,18 @@ def _recordings(data: list[Path], source: str | None, target: str | None) -> tup
 
     heard = check_recordings(open_recordings(data[0], source, target))
     return dataclasses.asdict(heard), explain_recordings(heard)
+
+
+def _labelled(
+    data: list[Path], valid: list[Path] | None, columns: tuple[str | None, str | None, str | None]
+) -> tuple[dict[str, Any], str]:
+    from glassformer.cli.labelled import open_subject
+    from glassformer.data.labelled_layout import Columns
+    from glassformer.tasks.classify import ClassifyRecipe
+
+    subject = open_subject(data, valid, Columns(*columns))(ClassifyRecipe())
+    report = {"n_examples": subject.n_examples, "labels": dataclasses.asdict(subject.labels)}
+    return {**report, "said": subject.describe()}, "\n".join(subject.describe())
 
 
 def _text(data: list[Path], valid: list[Path] | None, field: str, with_plan: bool) -> tuple[dict[str, Any], str]:
