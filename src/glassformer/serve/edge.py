@@ -10,7 +10,9 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from datetime import UTC, datetime
 from typing import Any
 
-from glassformer.serve.errors import ApiError, respond
+from fastapi import HTTPException
+
+from glassformer.serve.errors import respond
 from glassformer.serve.hub import Hub
 
 log = logging.getLogger("glassformer.serve")
@@ -19,10 +21,6 @@ Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Message, Receive, Send], Awaitable[None]]
-
-
-class _TooLargeError(Exception):
-    pass
 
 
 class Edge:
@@ -36,6 +34,7 @@ class Edge:
             await self.app(scope, receive, send)
             return
         began, status, most = time.perf_counter(), 0, self.hub.limits.body
+        too_large = HTTPException(413, f"The request has more than {most:,} bytes")
         n_read = 0
 
         async def counting_receive() -> Message:
@@ -43,7 +42,7 @@ class Edge:
             message = await receive()
             n_read += len(message.get("body", b""))
             if n_read > most:
-                raise _TooLargeError
+                raise too_large
             return message
 
         async def watching_send(message: Message) -> None:
@@ -54,11 +53,10 @@ class Edge:
 
         try:
             if _announced(scope) > most:
-                raise _TooLargeError
+                raise too_large
             await self.app(scope, counting_receive, watching_send)
-        except _TooLargeError:
+        except HTTPException as error:
             if not status:
-                error = ApiError(413, f"The request has more than {most:,} bytes.", "Send less.", code="too_large")
                 await respond(scope["path"], error)(scope, receive, watching_send)
         except Exception as error:
             where = [f"{f.filename}:{f.lineno}" for f in traceback.extract_tb(error.__traceback__)[-3:]]

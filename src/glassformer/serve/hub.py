@@ -59,7 +59,8 @@ class Hub:
         return self.models[name]
 
     def check_texts(self, texts: Sequence[Any]) -> None:
-        n = sum(len(text) for text in texts)
+        """Not too many, not too long, and whole: texts, pairs of them, or lists of numbers."""
+        n = sum(map(_size, texts))
         for name, given, most in (("texts", len(texts), self.limits.texts), ("characters", n, self.limits.characters)):
             if given > most:
                 raise ApiError(413, f"The request has {given:,} {name}, but at most {most:,} are taken.", "Give fewer.")
@@ -140,6 +141,16 @@ class Hub:
             return waiting.result()
         finally:
             waiting.cancel()
+
+
+def _size(given: Any) -> int:
+    if isinstance(given, str):
+        try:
+            given.encode("utf-8")
+        except UnicodeEncodeError:
+            raise ApiError(400, "A text holds half a character.", "Send whole ones.") from None
+        return len(given)
+    return sum(map(_size, given)) if given and isinstance(given[0], str) else len(given)
 
 
 def _too_long(seconds: float) -> ApiError:

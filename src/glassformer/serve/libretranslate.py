@@ -148,10 +148,6 @@ def _texts(given: Mapping[str, Any]) -> list[str]:
     texts: list[Any] = q if isinstance(q, list) else [q]
     if not texts or not all(isinstance(text, str) for text in texts):
         raise ApiError(400, "The parameter q is missing or no text.", "Give a text or a list of texts.")
-    try:
-        json.dumps(texts, ensure_ascii=False).encode("utf-8")
-    except UnicodeEncodeError:
-        raise ApiError(400, "The parameter q holds half a character.", "Send whole ones.") from None
     return texts
 
 

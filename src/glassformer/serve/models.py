@@ -9,12 +9,14 @@ from pathlib import Path
 import torch
 
 from glassformer.api import Face, load
+from glassformer.decode.options import DecodeOptions
 from glassformer.errors import require
 from glassformer.fast.choose import Engine, Precision
 from glassformer.fast.packed import choose_states
 from glassformer.model.settings import TokensSettings
 from glassformer.tasks.embedder import Embedder
 from glassformer.tasks.model_dir import LoadedModel
+from glassformer.tasks.translator import Translator
 
 
 @dataclass
@@ -79,4 +81,6 @@ def load_models(given: list[str], engine: Engine = "auto", precision: Precision 
             f"Give one of them another name: another-name={path}.",
         )
         models[name] = Served(name, load(path, engine, precision))
+        if isinstance(face := models[name].face, Translator):
+            face.engine_name(DecodeOptions())  # makes the engine now, not when the first client waits
     return models
