@@ -63,7 +63,7 @@ def test_json(capsys: pytest.CaptureFixture[str], model: Path, sounds: Path, tmp
 
 
 def test_subtitles(capsys: pytest.CaptureFixture[str], model: Path, sounds: Path) -> None:
-    from glassformer.cli.transcribe import subtitles
+    from glassformer.tasks.subtitles import subtitles
 
     heard = Transcript(
         "a.wav", "one two", 0.0, 4000.0, [Segment(0.5, 1.25, "one", 0.0), Segment(3661.0, 3662.5, "two", 0.0)]

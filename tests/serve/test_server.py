@@ -213,3 +213,14 @@ def test_our_own_verbs(server: str, models: dict[str, Served]) -> None:
     no_blank = httpx.post(f"{server}/api/fill", json={"texts": ["no blank"]})
     assert no_blank.status_code == 400
     assert "no blank" in no_blank.json()["error"]
+
+
+def test_look_gives_the_page_and_no_file_of_the_machine(server: str, models: dict[str, Served]) -> None:
+    given = {"model": "stories", "texts": ["the cat"], "max_tokens": 3}
+    answer = httpx.post(f"{server}/api/look", json=given, timeout=60)
+    assert answer.status_code == 200
+    assert answer.headers["content-type"].startswith("text/html")
+    assert "Content-Security-Policy" in answer.text
+    assert "the cat" in answer.text
+    for wrong in ({"texts": []}, {"texts": ["a"] * 3}, {"texts": ["x " * 900]}, {"path": "/etc/passwd"}):
+        assert httpx.post(f"{server}/api/look", json=given | wrong).status_code in (400, 422)

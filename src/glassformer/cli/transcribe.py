@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from glassformer.tasks.transcriber import Answer, Segment, Transcript
+    from glassformer.tasks.transcriber import Answer
 
 FORMATS = ("text", "srt", "vtt")
 
@@ -70,6 +70,7 @@ def transcribe(
 def _shown(file: Path, answer: "Answer", form: str, as_json: bool) -> Iterator[str]:
     """A file that cannot be heard still has its line, so that lines and files stay side by side."""
     from glassformer.errors import UserError
+    from glassformer.tasks.subtitles import subtitles
 
     if isinstance(answer, UserError):
         bad = {"file": str(file), "error": answer.message, "hint": answer.hint}
@@ -80,29 +81,3 @@ def _shown(file: Path, answer: "Answer", form: str, as_json: bool) -> Iterator[s
         yield answer.text
     else:
         yield from subtitles(answer, form)
-
-
-def subtitles(answer: "Transcript", form: str) -> Iterator[str]:
-    """The segments as SubRip (srt) or WebVTT."""
-    if form == "vtt":
-        yield from ("WEBVTT", "")
-    number = 0
-    for segment in answer.segments:
-        if segment.text:
-            number += 1
-            yield from _cue(segment, number, form)
-
-
-def _cue(segment: "Segment", number: int, form: str) -> Iterator[str]:
-    point = "," if form == "srt" else "."
-    if form == "srt":
-        yield str(number)
-    yield f"{_clock(segment.start, point)} --> {_clock(segment.end, point)}"
-    yield segment.text.replace("-->", "->")
-    yield ""
-
-
-def _clock(seconds: float, point: str) -> str:
-    thousandths = round(seconds * 1000)
-    whole, rest = divmod(thousandths, 1000)
-    return f"{whole // 3600:02d}:{whole // 60 % 60:02d}:{whole % 60:02d}{point}{rest:03d}"
