@@ -9,9 +9,7 @@ from torch import Tensor
 
 from glassformer.data.windows import Starts, WindowBatch, plan_windows, window_batch
 from glassformer.decode.complete_options import CompleteOptions
-from glassformer.errors import require
 from glassformer.model import DecoderOnly
-from glassformer.model.lora import LoraSettings
 from glassformer.tasks.generator import Generator
 from glassformer.tasks.text import TextData, TextRecipe, TextTask
 from glassformer.train.loop import Validation
@@ -27,20 +25,6 @@ SAMPLE = CompleteOptions(max_tokens=60, temperature=0.8, seed=1)
 class CompleteRecipe(TextRecipe):
     # Whether attention may look into the document before.
     across_documents: bool = False
-    # With `start`: leave its weights as they are and train narrow detours beside them.
-    lora: LoraSettings | None = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require(
-            self.lora is None or self.start is not None,
-            "LoRA changes a trained model, but none is given to start from.",
-            "Name one with --from.",
-        )
-
-    @property
-    def gentle(self) -> bool:
-        return self.start is not None and self.lora is None
 
 
 class CompleteJob:

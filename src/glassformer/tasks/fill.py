@@ -38,6 +38,7 @@ class FillRecipe(TextRecipe):
     whole_words: bool = True
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         self._at_least(8, "context")
         self._share("masked")
 

@@ -24,10 +24,11 @@ from glassformer.data.tokenizer import (
 from glassformer.data.windows import Starts, Stream
 from glassformer.errors import require
 from glassformer.model import Transformer, build, choose_device
+from glassformer.model.lora import LoraSettings, add_lora
 from glassformer.model.settings import ModelSettings, Settings
 from glassformer.sizes import full_name, load_size_data
 from glassformer.tasks.built_in import find_model
-from glassformer.tasks.model_dir import LoadedModel, load_model
+from glassformer.tasks.model_dir import load_model
 from glassformer.tasks.run import Recipe, Run
 from glassformer.tasks.template import talk_ids
 from glassformer.train.settings import TrainSettings
@@ -68,9 +69,20 @@ class TextRecipe(Recipe):
     tokenizer: TextTokens = field(default_factory=TextTokens)
     # Tokens that the model sees at once.
     context: int = 256
+    # With `start`: leave its weights as they are and train narrow detours beside them.
+    lora: LoraSettings | None = None
 
     def __post_init__(self) -> None:
         self._at_least(2, "context")
+        require(
+            self.lora is None or self.start is not None,
+            "LoRA changes a trained model, but none is given to start from.",
+            "Name one with --from.",
+        )
+
+    @property
+    def gentle(self) -> bool:
+        return self.start is not None and self.lora is None
 
 
 R = TypeVar("R", bound=TextRecipe)
@@ -110,8 +122,8 @@ class TextTask:
     has_blanks: bool = False  # the vocabulary needs a mark for them
 
 
-def check_recipe(task: TextTask, recipe: TextRecipe, device: str) -> LoadedModel | None:
-    """Refuse what can be refused before the data is read; the model to start from, if there is one."""
+def check_recipe(task: TextTask, recipe: TextRecipe, device: str) -> None:
+    """Refuse what can be refused before the data is read."""
     choose_device(device)
     kind = recipe.tokenizer.kind
     require(
@@ -122,12 +134,17 @@ def check_recipe(task: TextTask, recipe: TextRecipe, device: str) -> LoadedModel
     if recipe.start is None:
         if recipe.size != "auto":
             model_settings(task, recipe, 300)
-        return None
+        return
     loaded = load_model(find_model(recipe.start))
     require(
         loaded.task == task.name,
         f"{recipe.start} is a model for {loaded.task}: one for {task.name} cannot start from it.",
         f"Start from a model made by `glassformer train {task.name}` or `glassformer import`.",
+    )
+    require(
+        recipe.lora is None or not loaded.is_adapted,
+        f"{recipe.start} is an adapter itself.",
+        "Put it into its model first: glassformer export … --to glassformer.",
     )
     given = recipe.size != "auto" or recipe.model or recipe.tokenizer != TextTokens()
     require(
@@ -135,7 +152,6 @@ def check_recipe(task: TextTask, recipe: TextRecipe, device: str) -> LoadedModel
         f"Training starts from {recipe.start}, whose size, shape and vocabulary are given.",
         "Leave out the size, model and tokenizer settings.",
     )
-    return loaded
 
 
 def check_texts(files: DocumentFiles) -> DocumentReport:
@@ -158,11 +174,14 @@ def resolved(recipe: R, found: DocumentReport) -> R:
 
 
 def make_model(task: TextTask, recipe: TextRecipe, vocab_size: int) -> Transformer:
-    """A new model in the recipe's shape, or the one to start from."""
+    """A new model in the recipe's shape, or the one to start from, maybe with detours beside its weights."""
     torch.manual_seed(recipe.train.seed)
-    if recipe.start is not None:
-        return load_model(find_model(recipe.start)).model
-    return build(model_settings(task, recipe, vocab_size))
+    if recipe.start is None:
+        return build(model_settings(task, recipe, vocab_size))
+    model = load_model(find_model(recipe.start)).model
+    if recipe.lora is not None:
+        add_lora(model, recipe.lora)
+    return model
 
 
 def model_settings(task: TextTask, recipe: TextRecipe, vocab_size: int) -> ModelSettings:

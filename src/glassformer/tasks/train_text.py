@@ -1,0 +1,81 @@
+"""From text files to a finished model, whatever it learns to do with text: check, prepare, train, choose, save."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from glassformer.data.documents import DocumentReport
+from glassformer.data.files import alone_in
+from glassformer.data.pairs import fingerprint
+from glassformer.model import choose_device, count_parameters
+from glassformer.tasks import text
+from glassformer.tasks.model_dir import save_adapter, save_model
+from glassformer.tasks.plan import automatic_steps
+from glassformer.tasks.run import Run, check_folder, identity_of
+from glassformer.tasks.text import TextData, TextFiles, TextRecipe, TextTask
+from glassformer.train.checkpoint import trained
+from glassformer.train.loop import Job
+from glassformer.train.machine import keep_memory
+from glassformer.train.report import Report
+
+
+@dataclass(frozen=True)
+class How:
+    """What is the task's own."""
+
+    task: TextTask
+    make_job: Callable[[Any, TextData, TextData, Any], Job]  # model, training, validation, recipe
+    what: str  # the model is, for its card
+    example: str  # of a text for it
+
+
+@dataclass(frozen=True)
+class Where:
+    """Where a run goes and how it shows itself."""
+
+    out: Path
+    resume: bool = False
+    device: str = "auto"
+    quiet: bool = False
+    tensorboard: bool = False
+
+
+def train_text(how: How, files: TextFiles, recipe: TextRecipe, where: Where) -> bool:
+    """Train; False if the run was stopped before its end and can be taken up."""
+    began = time.monotonic()
+    keep_memory()
+    check_folder(where.out, where.resume)
+    text.check_recipe(how.task, recipe, where.device)
+    found = text.check_texts(files.train)  # before anything is written
+    with alone_in(where.out):
+        report = Report(where.out, where.quiet, where.tensorboard)
+        return _train(how, files, found, recipe, where.device, Run(where.out, where.resume, report, began))
+
+
+def _train(how: How, files: TextFiles, found: DocumentReport, recipe: TextRecipe, device: str, run: Run) -> bool:
+    say, out, name = run.report.say, run.out, how.task.name
+    say(str(found))
+    recipe = text.resolved(recipe, found)
+    contents = (fingerprint(f.paths) if f is not None else None for f in (files.train, files.valid))
+    identity = identity_of(recipe, contents)
+    train, valid = text.prepare(how.task, files, found, recipe, run, identity)
+    model = text.make_model(how.task, recipe, train.tokenizer.vocab_size).to(choose_device(device))
+    kind = recipe.size if recipe.start is None else f"as {recipe.start}"
+    n, n_trained = count_parameters(model), sum(p.numel() for p in trained(model).values())
+    only = f" ({n_trained:,} of them trained)" if n_trained < n else ""
+    say(f"Model: {kind}, {n:,} parameters{only}, {len(train.stream):,} tokens to learn from.")
+    job = how.make_job(model, train, valid, recipe)
+    finished = run.train(job, recipe, identity, automatic_steps(len(train.stream), len(job.plan_epoch(0))))
+    if finished is None:
+        return False
+    finished.about.update(context=recipe.context, bytes=found.n_bytes, documents=found.n_documents)
+    what = f"{how.what} trained by Glassformer; size {recipe.size}, {recipe.tokenizer.kind} tokens."
+    run.write_card(what, f'glassformer {name} {out.name} "{how.example}"', finished)
+    if recipe.lora is not None and recipe.start is not None:
+        save_adapter(out, name, model, recipe.lora, recipe.start, finished.about)
+    else:
+        save_model(out, name, model, train.tokenizer, about=finished.about)
+    run.end(finished, f'glassformer {name} {out} "{how.example}"')
+    return True
