@@ -1,0 +1,247 @@
+"""The server under load on this machine: 1, 8 and 64 clients, each asking again as soon as it has its answer.
+
+    .venv-peers/bin/python -m benchmarks.serve --seconds 20 --rounds 3
+    python -m benchmarks.serve --systems ours --seconds 5 --rounds 1 --no-result      # for trying it out
+
+Translation (one sentence a request, beam 4) and completion (streamed, greedy). Every answer is compared with that of
+the model alone. Beside ours stands what one writes in ten lines: FastAPI around Hugging Face `generate`, same weights.
+Server and clients share the machine's cores, as they share them for every system.
+"""
+
+import argparse
+import asyncio
+import contextlib
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from benchmarks.environment import ROOT, describe, need_peers, settings_of, stop, table, write_result
+from benchmarks.serve_client import Connection, Reply
+
+CLIENTS = (1, 8, 64)
+NEW = 32  # tokens of a completion
+Ask = Callable[[Connection, int], Awaitable[Reply]]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--model", default="en-de", help="a translator")
+    parser.add_argument("--engine", default="auto", help="of our translator: auto, ctranslate2 or torch")
+    parser.add_argument("--lm", help="a language model's directory; else a random one is made")
+    parser.add_argument("--seconds", type=float, default=20.0, help="of each measurement")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--clients", type=int, nargs="+", default=list(CLIENTS))
+    parser.add_argument("--systems", nargs="+", choices=("ours", "huggingface"), default=["ours", "huggingface"])
+    parser.add_argument("--tasks", nargs="+", choices=("translate", "complete"), default=["translate", "complete"])
+    parser.add_argument("--no-result", action="store_true", help="for trying it out: write no file")
+    parser.add_argument("--work", help=argparse.SUPPRESS)  # JSON: this process is the peer's server
+    arguments = parser.parse_args()
+    if arguments.work:
+        _serve_huggingface(json.loads(arguments.work))
+        return
+    if "huggingface" in arguments.systems:
+        need_peers("transformers", "fastapi", "uvicorn")
+    _measure(arguments)
+
+
+def _measure(given: argparse.Namespace) -> None:
+    from glassformer.tasks.built_in import find_model
+
+    environment, data, tables = describe(), {}, {}
+    with tempfile.TemporaryDirectory() as scratch:
+        given.lm = given.lm or str(_random_lm(Path(scratch) / "lm"))
+        folders = {"translate": str(find_model(given.model)), "complete": given.lm}
+        for task in given.tasks:
+            texts, wanted = _alone(task, folders[task], given.engine)
+            found: dict[str, dict[int, list[dict[str, float]]]] = {}
+            for _ in range(given.rounds):
+                for system in given.systems:
+                    with _server(system, task, folders[task], given.engine) as port:
+                        for n in given.clients:
+                            ask = _asker(system, task, texts)
+                            # The peer's rounding is its own: its answers are counted, not compared.
+                            right = wanted if system == "ours" else None
+                            load = asyncio.run(_load(port, n, given.seconds, ask, texts, right))
+                            found.setdefault(system, {}).setdefault(n, []).append(load)
+                            print(f"{task} {system} {n} clients: {load}", file=sys.stderr, flush=True)
+            data[task] = found
+            tables[f"{task}: answers a second"] = _rows(found)
+            print(f"\n{task}\n\n{table(_rows(found))}", flush=True)
+    if not given.no_result:
+        write_result("serve", environment, {"settings": settings_of(given), **data}, tables)
+
+
+async def _load(
+    port: int, n_clients: int, seconds: float, ask: Ask, texts: list[str], wanted: list[str] | None
+) -> dict[str, float]:
+    """n clients for so many seconds, after a warm-up of one request each."""
+    connections = [await Connection.open(port) for _ in range(n_clients)]
+    await asyncio.gather(*(ask(c, i % len(texts)) for i, c in enumerate(connections)))
+    until = time.perf_counter() + seconds
+    times: list[float] = []
+    first: list[float] = []
+    n_wrong = 0
+
+    async def client(connection: Connection, i: int) -> None:
+        nonlocal n_wrong
+        while (began := time.perf_counter()) < until:
+            i = (i + 1) % len(texts)
+            reply = await ask(connection, i)
+            times.append(time.perf_counter() - began)
+            first.append(reply.first - began)
+            n_wrong += reply.status != 200 or (wanted is not None and reply.text != wanted[i])
+
+    began = time.perf_counter()
+    await asyncio.gather(*(client(c, 37 * i) for i, c in enumerate(connections)))
+    took = time.perf_counter() - began
+    for connection in connections:
+        connection.close()
+    times.sort()
+    return {
+        "answers_a_second": round(len(times) / took, 2),
+        "p50_ms": round(1000 * times[len(times) // 2], 1),
+        "p95_ms": round(1000 * times[int(0.95 * (len(times) - 1))], 1),
+        "first_ms": round(1000 * statistics.median(first), 1),
+        "answers": len(times),
+        "wrong": n_wrong,
+    }
+
+
+def _asker(system: str, task: str, texts: list[str]) -> Ask:
+    async def translate(connection: Connection, i: int) -> Reply:
+        reply = await connection.post("/translate", {"q": texts[i], "source": "en", "target": "de"})
+        return reply.with_text(reply.data()["translatedText"])
+
+    async def complete(connection: Connection, i: int) -> Reply:
+        body = {"model": "lm", "prompt": texts[i], "max_tokens": NEW, "temperature": 0, "stream": system == "ours"}
+        reply = await connection.post("/v1/completions", body)
+        if system == "ours":
+            events = [json.loads(line[6:]) for line in reply.body.decode().split("\n\n") if line.startswith("data: {")]
+            return reply.with_text("".join(choice["text"] for event in events for choice in event["choices"]))
+        return reply.with_text(reply.data()["text"])
+
+    return translate if task == "translate" else complete
+
+
+def _alone(task: str, folder: str, engine: str) -> tuple[list[str], list[str]]:
+    """Texts, and what the model says to each of them by itself."""
+    import glassformer
+    from benchmarks.corpus import sentences_to_translate
+
+    face: Any = glassformer.load(folder, engine=engine) if task == "translate" else glassformer.load(folder)
+    texts = sentences_to_translate(300)
+    if task == "translate":
+        return texts, [face.translate([text])[0] for text in texts]
+    texts = [" ".join(text.split()[:6]) for text in texts]
+    return texts, [face.complete([text], max_tokens=NEW, temperature=0)[0] for text in texts]
+
+
+def _random_lm(folder: Path) -> Path:
+    """The smallest size with the tokenizer of Multi30k; it hardly ever ends by itself."""
+    import torch
+
+    from benchmarks.corpus import learn_tokenizer
+    from glassformer import config
+    from glassformer.model import build
+    from glassformer.model.settings import ModelSettings
+    from glassformer.sizes import load_size_data
+    from glassformer.tasks.model_dir import save_model
+
+    tokenizer = learn_tokenizer(8000)
+    words = {"source": {"vocab_size": tokenizer.vocab_size}}
+    torch.manual_seed(1)
+    model = build(config.parse(ModelSettings, config.merge(load_size_data("complete-tiny"), words), "complete-tiny"))
+    save_model(folder, "complete", model, tokenizer, about={"context": 512})
+    return folder
+
+
+@contextlib.contextmanager
+def _server(system: str, task: str, folder: str, engine: str) -> Iterator[int]:
+    """A server in its own process; gives its port."""
+    if system == "ours":
+        name = "lm" if task == "complete" else "translator"
+        command = ["glassformer.cli.main", "serve", f"{name}={folder}", "--port", "0", "--quiet"]
+        command += ["--engine", engine] if task == "translate" else []
+    else:
+        command = ["benchmarks.serve", "--work", json.dumps({"task": task, "folder": folder})]
+    process = subprocess.Popen(
+        [sys.executable, "-W", "ignore", "-m", *command], cwd=ROOT, stderr=subprocess.PIPE, text=True, env=os.environ
+    )
+    assert process.stderr is not None
+    try:
+        said = []
+        for line in process.stderr:
+            said.append(line)
+            if line.startswith("Ready at "):
+                yield int(line.rsplit(":", 1)[1])
+                break
+        else:
+            stop(f"{system} did not start:\n{''.join(said)[-3000:]}")
+    finally:
+        process.terminate()
+        process.wait()
+        process.stderr.close()
+
+
+def _serve_huggingface(order: dict[str, Any]) -> None:
+    """What one writes first: a function a request, in FastAPI's threads."""
+    import socket
+
+    import torch
+    import uvicorn
+    from fastapi import Body, FastAPI
+
+    from glassformer.data.tokenizer import END, START
+    from glassformer.tasks.model_dir import load_model
+
+    app = FastAPI()
+    folder = Path(order["folder"])
+    if order["task"] == "translate":
+        from benchmarks.translators import make_translate
+
+        translate = make_translate("huggingface", folder, 4, 256)
+
+        @app.post("/translate")
+        def answer(q: str = Body(embed=True)) -> dict[str, str]:
+            return {"translatedText": translate([q])[0]}
+    else:
+        from benchmarks.generators import to_huggingface
+
+        loaded = load_model(folder)
+        model, words = to_huggingface(loaded.model), loaded.tokenizer
+
+        @app.post("/v1/completions")
+        def complete(prompt: str = Body(embed=True)) -> dict[str, str]:
+            ids = torch.tensor([[START, *words.encode(prompt)]])
+            with torch.inference_mode():
+                found = model.generate(
+                    ids, attention_mask=torch.ones_like(ids), do_sample=False, max_new_tokens=NEW, eos_token_id=END
+                )
+            return {"text": words.decode(found[0, ids.shape[1] :].tolist())}
+
+    sock = socket.socket()
+    sock.bind(("127.0.0.1", 0))
+    print(f"Ready at http://127.0.0.1:{sock.getsockname()[1]}", file=sys.stderr, flush=True)
+    uvicorn.Server(uvicorn.Config(app, log_level="error")).run([sock])
+
+
+def _rows(found: dict[str, dict[int, list[dict[str, float]]]]) -> list[list[Any]]:
+    rows: list[list[Any]] = [["system", "clients", "median", "× of 1 client", "p50 ms", "p95 ms", "first ms", "wrong"]]
+    for system, by_clients in found.items():
+        rates = {n: statistics.median(r["answers_a_second"] for r in runs) for n, runs in by_clients.items()}
+        for n, runs in by_clients.items():
+            middle = [statistics.median(r[name] for r in runs) for name in ("p50_ms", "p95_ms", "first_ms")]
+            wrong = f"{sum(r['wrong'] for r in runs):g} of {sum(r['answers'] for r in runs):g}"
+            rows.append([system, n, rates[n], rates[n] / rates[min(rates)], *middle, wrong])
+    return rows
+
+
+if __name__ == "__main__":
+    main()
