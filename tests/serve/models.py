@@ -41,6 +41,18 @@ def encoder(vocab_size: int, head: dict[str, object]) -> EncoderOnly:
     return model.eval()
 
 
+def picture_classifier(path: Path) -> Classifier:
+    torch.manual_seed(3)
+    data = {
+        "source": {"kind": "patches", "height": 8, "width": 8, "n_channels": 3, "patch": 4},
+        "encoder": {**STACK, "attention": {"n_heads": 2}},
+        "head": {"kind": "class", "n_classes": 2},
+    }
+    model = build(config.parse(EncoderOnlySettings, data))
+    about = {"labels": {"kind": "class", "names": ["dark", "light"]}, "input": "pictures"}
+    return Classifier(LoadedModel(path, "classify", model.eval(), None, None, about))
+
+
 def words() -> Tokenizer:
     return train_tokenizer(TEXTS * 3, "bpe", 300, sentences=False)
 

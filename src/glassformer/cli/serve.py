@@ -21,6 +21,9 @@ def serve(
     allow_host: Annotated[
         list[str] | None, typer.Option(help="A name by which this machine is asked, besides localhost.")
     ] = None,
+    languages: Annotated[
+        list[str] | None, typer.Option(help="name=en,de says what a translator translates, if it does not say so.")
+    ] = None,
     batch: Annotated[int, typer.Option(help="Texts that run together at most.")] = 64,
     wait_ms: Annotated[float, typer.Option(help="Milliseconds that a batch waits for company.")] = 4.0,
     rows: Annotated[int, typer.Option(help="Completions that are made at once.")] = 32,
@@ -40,7 +43,7 @@ def serve(
     from glassformer.errors import require
     from glassformer.serve.app import Access, create_app
     from glassformer.serve.limits import Limits
-    from glassformer.serve.models import load_models
+    from glassformer.serve.models import load_models, name_languages
     from glassformer.serve.run import address, is_loopback, open_socket, run
 
     limits = Limits(
@@ -57,6 +60,7 @@ def serve(
     sock = open_socket(host, port)
     here = ["localhost", "127.0.0.1", "[::1]"] if is_loopback(host) else ["*"]
     models = load_models(model, engine, precision)  # type: ignore[arg-type]
+    name_languages(models, languages or [])
     access = Access(keys=api_key or [], hosts=[*here, *(allow_host or [])], origins=cors or [])
 
     def ready() -> None:

@@ -26,6 +26,8 @@ class Limits:
     beam: int = 32
     # Seconds of a recording.
     audio: float = 3600.0
+    # Pixels of a picture, unpacked.
+    pixels: int = 40_000_000
     # Seconds until a request is given up.
     seconds: float = 600.0
 

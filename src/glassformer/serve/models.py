@@ -26,6 +26,8 @@ class Served:
     name: str
     face: Face
     created: int = field(default_factory=lambda: int(time.time()))
+    # Of a translator that does not say so itself: from which and into which.
+    pair: tuple[str, str] | None = None
     # A tokenizer reads marks as marks for a talk, and as text for all else: not both at once.
     encoding: threading.Lock = field(default_factory=threading.Lock)
 
@@ -44,7 +46,7 @@ class Served:
     @property
     def languages(self) -> tuple[str, str] | None:
         """Of a translator: from which and into which."""
-        given = self.loaded.about.get("languages")
+        given = list(self.pair) if self.pair is not None else self.loaded.about.get("languages")
         if isinstance(given, list) and len(given) == 2 and all(isinstance(code, str) for code in given):
             return given[0], given[1]
         return None
@@ -84,3 +86,17 @@ def load_models(given: list[str], engine: Engine = "auto", precision: Precision 
         if isinstance(face := models[name].face, Translator):
             face.engine_name(DecodeOptions())  # makes the engine now, not when the first client waits
     return models
+
+
+def name_languages(models: dict[str, Served], given: list[str]) -> None:
+    """What translators translate, as `name=en,de`."""
+    for text in given:
+        name, _, codes = text.partition("=")
+        require(name in models, f"There is no model {name!r} in {text!r}.", f"Name one of {', '.join(models)}.")
+        pair = [code.strip() for code in codes.split(",")]
+        require(
+            len(pair) == 2 and all(pair) and models[name].task == "translate",
+            f"{text!r} does not say from which language into which a translator translates.",
+            f"Say {name}=en,de.",
+        )
+        models[name].pair = (pair[0], pair[1])

@@ -1,19 +1,24 @@
 """Our own interface: /api/… for every verb, with the options of the command line."""
 
+from contextlib import AsyncExitStack
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from fastapi import APIRouter, Request
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Base64Bytes, BaseModel, ConfigDict, Field
 
+from glassformer.data.picture_file import Header, read_header
 from glassformer.decode.complete_options import CompleteOptions
 from glassformer.decode.options import DecodeOptions
+from glassformer.errors import require
 from glassformer.model.settings import Pooling
 from glassformer.serve import verbs
 from glassformer.serve.errors import ApiError
 from glassformer.serve.hub import Hub
 from glassformer.serve.models import Served
+from glassformer.serve.uploads import kept
 from glassformer.tasks.classifier import Classifier
 from glassformer.tasks.completer import Completer
 from glassformer.tasks.filler import Filler
@@ -62,6 +67,7 @@ class FillAsk(_Ask):
 class ClassifyAsk(_Ask):
     texts: list[str | Annotated[list[str], Field(min_length=2, max_length=2)]] = []
     series: list[list[list[float]]] = Field([], description="For models of vectors: rows of numbers, one a step.")
+    pictures: list[Base64Bytes] = Field([], description="For models of pictures: files such as PNG, in base64.")
 
 
 class EmbedAsk(_Ask):
@@ -116,9 +122,10 @@ def routes(hub: Hub) -> APIRouter:
 
     @router.post("/classify")
     async def classify(ask: ClassifyAsk, request: Request) -> dict[str, Any]:
-        """The label of each text, pair of texts or series, and how likely it is."""
+        """The label of each text, pair of texts, series or picture, and how likely it is."""
         served = hub.find(ask.model, lambda s: isinstance(s.face, Classifier), "a classifier")
-        found = await verbs.classify(hub, request, served, _inputs(served, ask))
+        async with AsyncExitStack() as files:
+            found = await verbs.classify(hub, request, served, await _inputs(hub, served, ask, files))
         answers = [{"label": each.label, "probabilities": dict(each.probabilities)} for each in found]
         return {"model": served.name, "answers": answers}
 
@@ -147,15 +154,26 @@ def check_seed(seed: int | None) -> None:
         raise ApiError(400, "The seed is out of range.", "Give a number from 0 on, below 2 to the power of 62.", "seed")
 
 
-def _inputs(served: Served, ask: ClassifyAsk) -> list[Any]:
+async def _inputs(hub: Hub, served: Served, ask: ClassifyAsk, files: AsyncExitStack) -> list[Any]:
+    """What the model reads, and only that."""
     assert isinstance(served.face, Classifier)
-    given: list[Any] = list(ask.texts)
-    wanted = "texts"
-    if served.face.input != "text":
-        given, wanted = [_as_array(rows) for rows in ask.series], "series"
-    if not given or (ask.texts and ask.series):
+    wanted = {"text": "texts", "vectors": "series", "pictures": "pictures"}[served.face.input]
+    given: dict[str, list[Any]] = {"texts": list(ask.texts), "series": list(ask.series), "pictures": list(ask.pictures)}
+    if not given[wanted] or sum(map(bool, given.values())) > 1:
         raise ApiError(400, f"The model {served.name!r} reads {wanted}.", f"Give {wanted}, and only them.", wanted)
-    return given
+    if wanted == "series":
+        return [_as_array(rows) for rows in ask.series]
+    if wanted == "texts":
+        return given[wanted]
+    hub.check_texts(["" for _ in ask.pictures])
+
+    def check(path: Path) -> None:
+        header = read_header(path)
+        require(not isinstance(header, str), f"The picture {header}.", "Give a file such as PNG or JPEG.")
+        if isinstance(header, Header) and header.height * header.width > hub.limits.pixels:
+            raise ApiError(413, f"The picture has more than {hub.limits.pixels:,} pixels.", "Give a smaller one.")
+
+    return [await files.enter_async_context(kept(data, ".picture", "The picture", check)) for data in ask.pictures]
 
 
 def _as_array(rows: list[list[float]]) -> Any:

@@ -84,9 +84,10 @@ async def fill(hub: Hub, request: Request, served: Served, texts: Sequence[str],
 
 
 async def classify(hub: Hub, request: Request, served: Served, inputs: Sequence[Any]) -> list[Answer]:
-    hub.check_texts(inputs)
     face = served.face
     assert isinstance(face, Classifier)
+    if face.input != "pictures":
+        hub.check_texts(inputs)
     return await hub.ask(request, served, "classify", list(inputs), face.classify)
 
 

@@ -1,0 +1,289 @@
+"""The page in Chromium, as a person uses it."""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from glassformer.serve.app import Access
+from glassformer.serve.models import Served
+from glassformer.tasks.completer import Completer
+from tests.learn.browser import Browser, chromium_or_skip
+from tests.serve.conftest import running
+from tests.serve.models import plain_completer
+
+
+def never_ending() -> Completer:
+    face = plain_completer(Path("model"), context=100_000)
+    face.tokenizer.marks = type(face.tokenizer.marks)(start=1, ends=(0,))
+    return face
+
+
+@pytest.fixture(scope="module")
+def address(models: dict[str, Served]) -> Iterator[str]:
+    with running({**models, "endless": Served("endless", never_ending())}) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with Browser(chromium_or_skip(), tmp_path_factory.mktemp("profile")) as browser:
+        yield browser
+
+
+class Page:
+    """What a person does on the page."""
+
+    def __init__(self, browser: Browser, address: str) -> None:
+        self.browser, self.address = browser, address
+
+    def open(self, where: str = "", width: int = 1280) -> "Page":
+        self.browser.size(width, 800)
+        self.browser.open("about:blank")
+        self.browser.open(f"{self.address}/{where}")
+        self.until("document.querySelector('#view .card, #key:not([hidden])')")
+        return self
+
+    def run(self, script: str) -> Any:
+        return self.browser.run(script)
+
+    def until(self, script: str) -> None:
+        self.browser.wait_until(lambda: bool(self.run(f"Boolean({script})")))
+
+    def text(self, selector: str) -> str:
+        found: str = self.run(f"document.querySelector({json.dumps(selector)})?.innerText ?? ''")
+        return found
+
+    def type(self, selector: str, text: str) -> None:
+        self.run(f"document.querySelector({json.dumps(selector)}).focus()")
+        self.browser.type(text)
+
+    def click(self, selector: str, n: int = 0) -> None:
+        self.run(f"document.querySelectorAll({json.dumps(selector)})[{n}].click()")
+
+    def marked(self, selector: str) -> list[str]:
+        found: list[str] = self.run(
+            f"[...document.querySelectorAll('{selector} .marked')].map((node) => node.textContent)"
+        )
+        return found
+
+
+@pytest.fixture
+def page(started: Browser, address: str) -> Iterator[Page]:
+    started.events.clear()
+    yield Page(started, address)
+    assert started.complaints() == []
+    foreign = [url for url in started.requests() if not url.startswith((address, "about:", "data:", "blob:"))]
+    assert foreign == []
+
+
+def ask(address: str, path: str, **body: Any) -> Any:
+    return httpx.post(f"{address}/api/{path}", json=body).json()
+
+
+def test_a_text_is_translated_as_it_is_typed(page: Page) -> None:
+    page.open()
+    for part in ("I like", " tea. Where is", " the station?"):
+        page.type("#source", part)
+    found = ask(page.address, "translate", texts=["I like tea.", "Where is the station?"])["translations"]
+    wanted = " ".join(best[0]["text"] for best in found)
+    page.until(f"document.querySelector('#target').innerText === {json.dumps(wanted)}")
+    # Other ways to say the last sentence; a click takes one.
+    other = page.text(".others li button")
+    assert other not in wanted
+    page.click(".others li button")
+    assert page.text("#target") == f"{found[0][0]['text']} {other}"
+
+
+def test_words_show_where_they_come_from(page: Page) -> None:
+    page.open()
+    page.type("#source", "I like tea.")
+    page.until("document.querySelector('#target').innerText.includes('Tee')")
+    words = page.run("[...document.querySelectorAll('#target .word')].map((node) => node.textContent)")
+    at = words.index("Tee")
+    page.run("document.querySelector('#target').focus()")
+    for _ in range(at + 1):
+        page.browser.press("ArrowRight", 39)
+    assert page.marked("#target") == ["Tee"]
+    assert page.marked(".mirror") == ["tea"]
+    assert page.text("#view .foot [role=status]") == "“Tee” comes from “tea”"
+    page.run("document.querySelector('#target').blur()")
+    assert page.marked(".mirror") == []
+    hover = (
+        "document.querySelectorAll('#target .word')[0].dispatchEvent(new PointerEvent('pointerover', {bubbles: true}))"
+    )
+    page.run(hover)
+    assert page.marked(".mirror") == ["I"]
+
+
+def test_only_the_newest_answer_counts_and_known_sentences_are_not_asked_again(page: Page) -> None:
+    page.open()
+    page.run(
+        """window.asked = []; const real = fetch; window.fetch = async (path, options) => {
+          const body = JSON.parse(options.body); asked.push(body.texts);
+          const answer = await real(path, options);
+          if (body.texts[0] === "Tom") await new Promise((done) => setTimeout(done, 1500));
+          return answer; }; 0"""
+    )
+    page.type("#source", "Tom")
+    page.until("asked.length === 1")
+    page.type("#source", " sleeps.")
+    page.until("document.querySelector('#target').innerText.startsWith('Tom ')")
+    page.type("#source", " I see.")
+    page.until("asked.length === 3")
+    page.until("document.querySelectorAll('#target .word').length > 4")
+    assert page.run("asked") == [["Tom"], ["Tom sleeps."], ["I see."]]
+
+
+def test_an_answer_streams_and_stops(page: Page) -> None:
+    page.open("#model=endless")
+    page.run("document.querySelector('[name=max_tokens]').value = 7000")
+    page.run("document.querySelector('[name=max_tokens]').dispatchEvent(new Event('input'))")
+    page.type("#prompt", "the cat")
+    page.click("#view .main")
+    page.until("document.querySelector('#answer').innerText.length > 40")
+    assert page.run("document.querySelector('#view .stop').hidden") is False
+    page.browser.press("Escape", 27)
+    page.until("document.querySelector('#view .stop').hidden")
+    assert page.text(".notice") == "Stopped."
+    page.browser.wait_until(lambda: "rows_running 0" in httpx.get(f"{page.address}/metrics").text)
+
+
+def test_a_seed_gives_the_answer_of_the_interface_and_certainty_is_shown(page: Page) -> None:
+    page.open("#model=stories")
+    for name, value in (("seed", "7"), ("max_tokens", "20"), ("top_p", "1"), ("temperature", "0.5")):
+        page.run(f"document.querySelector('[name={name}]').value = {value!r}")
+        page.run(f"document.querySelector('[name={name}]').dispatchEvent(new Event('input'))")
+    page.type("#prompt", "the cat")
+    page.browser.call(
+        "Input.dispatchKeyEvent", type="keyDown", key="Enter", code="Enter", windowsVirtualKeyCode=13, modifiers=2
+    )
+    page.until("/Done|ended/.test(document.querySelector('.notice').innerText)")
+    options = {"seed": 7, "max_tokens": 20, "temperature": 0.5}
+    wanted = ask(page.address, "complete", model="stories", prompts=["the cat"], options=options)
+    wanted_text = wanted["completions"][0][0]["text"]
+    assert page.run("document.querySelector('#answer').textContent") == wanted_text
+    page.click("#sure")
+    assert page.run("document.querySelector('#answer').textContent") == wanted_text
+    assert page.run("document.querySelectorAll('#answer .token').length") > 3
+    page.click("#view .foot button", 2)  # take it over
+    assert page.run("document.querySelector('#prompt').value") == f"the cat{wanted_text}"
+
+
+def test_a_talk(page: Page) -> None:
+    page.open("#model=talker")
+    page.type("#message", "Hello")
+    page.browser.press("Enter", 13, "\r")
+    page.until("document.querySelector('#talk .assistant p').textContent.length > 5")
+    page.until("document.querySelector('#view .stop').hidden")
+    assert page.text("#talk .user p") == "Hello"
+    assert page.run("document.querySelector('#message').value") == ""
+
+
+def test_a_blank_is_filled_by_a_click(page: Page) -> None:
+    page.open("#model=blanks")
+    page.type("#source", "the ___ sat")
+    page.until("document.querySelectorAll('.bars button').length === 8")
+    guesses = ask(page.address, "fill", texts=["the ___ sat"], top=8)["answers"][0]["blanks"][0]
+    labels = page.run("[...document.querySelectorAll('.bars .label')].map((node) => node.textContent)")
+    assert labels == [guess["word"] for guess in guesses]
+    page.click(".bars button", 1)
+    assert page.run("document.querySelector('#source').value") == f"the {labels[1]} sat"
+    page.until("!document.querySelector('.bars')")
+
+
+def test_a_text_is_classified_and_texts_are_compared(page: Page) -> None:
+    page.open("#model=mood")
+    page.type("#source", "the cat sat")
+    page.until("document.querySelectorAll('.bars li').length === 2")
+    assert page.text(".label-found") == ask(page.address, "classify", texts=["the cat sat"])["answers"][0]["label"]
+    page.open("#model=en-de&view=compare")
+    page.type("#source", "I like tea.\nI like tea.\nWhere is it?")
+    page.until("document.querySelectorAll('td.heat').length === 6")
+    cells = page.run("[...document.querySelectorAll('tbody td')].map((node) => Number(node.textContent))")
+    assert cells[:3] == [1, 1, cells[2]]
+    assert cells[2] < 1
+    assert page.text("#view section p").startswith("Closest: “I like tea.” and “I like tea.”")
+
+
+def test_look_inside_opens_the_trace(page: Page) -> None:
+    page.open()
+    page.type("#source", "I like tea.")
+    page.until("document.querySelector('#target').innerText.includes('Tee')")
+    link = "document.querySelector('.foot a')"
+    page.run(f"{link}.dispatchEvent(new Event('focus'))")
+    page.browser.open(page.run(f"{link}.href"))
+    page.until("document.title.startsWith('I like tea.')")
+    assert "Attention" in page.text("nav, [role=tablist], body")
+
+
+def test_errors_are_told_kindly(page: Page) -> None:
+    page.open("#model=mood")
+    for answer, said in (
+        ("Promise.reject(new TypeError('x'))", "The server does not answer. Is it still running? Then try again."),
+        ("Response.json({error: 'Too long.', hint: 'Give less.'}, {status: 400})", "Too long. Give less."),
+        ("new Response('<b>', {status: 500})", "Something went wrong in the server."),
+    ):
+        page.run(f"window.fetch = async () => {answer}; 0")
+        page.type("#source", "x ")
+        page.until(f"document.querySelector('.notice').innerText === {json.dumps(said)}")
+
+
+@pytest.mark.parametrize("where", ["", "#model=endless", "#model=talker", "#model=blanks", "#model=en-de&view=compare"])
+def test_nothing_is_wider_than_a_phone(page: Page, where: str) -> None:
+    page.open(where, width=360)
+    assert page.run("document.documentElement.scrollWidth") <= 360
+    outside = """[...document.querySelectorAll("button, select, textarea, a:not(.skip), h2, .card")]
+      .filter((node) => node.getBoundingClientRect().right > innerWidth + 1).map((node) => node.outerHTML)"""
+    assert page.run(outside) == []
+    unnamed = """[...document.querySelectorAll("button, select, textarea, input, a")].filter((node) => !node.hidden
+      && !(node.ariaLabel || node.labels?.length || node.textContent.trim())).map((node) => node.outerHTML)"""
+    assert page.run(unnamed) == []
+
+
+def test_the_language_is_the_browsers_or_the_chosen_one_and_what_was_typed_stays(page: Page) -> None:
+    agent: Callable[..., Any] = page.browser.call
+    name = page.run("navigator.userAgent")
+    try:
+        agent("Network.setUserAgentOverride", userAgent=name, acceptLanguage="de-AT,en")
+        page.open("#model=mood")
+        assert page.run("document.documentElement.lang") == "de"
+        assert page.text("#views [aria-selected=true]") == "Einordnen"
+        page.type("#source", "the cat")
+        page.click("#language")
+        assert page.text("#views [aria-selected=true]") == "Classify"
+        assert page.run("document.querySelector('#source').value") == "the cat"
+        page.open()
+        assert page.run("document.documentElement.lang") == "en"
+    finally:
+        agent("Network.setUserAgentOverride", userAgent=name, acceptLanguage="en-US,en")
+        page.run("localStorage.clear()")
+
+
+def test_the_colours_can_be_chosen(page: Page) -> None:
+    page.open("#model=mood")
+    seen = []
+    for _ in range(3):
+        page.click("#theme")
+        seen.append(page.run("[document.documentElement.dataset.theme, getComputedStyle(document.body).color]"))
+    assert [name for name, _ in seen] == ["light", "dark", "system"]
+    assert seen[0][1] == seen[2][1] != seen[1][1]
+    page.run("localStorage.clear()")
+
+
+def test_a_key_is_asked_for_where_the_server_wants_one(started: Browser, models: dict[str, Served]) -> None:
+    with running({"mood": models["mood"]}, access=Access(keys=["secret"])) as address:
+        page = Page(started, address).open()
+        page.type("#key input", "wrong")
+        page.browser.press("Enter", 13, "\r")
+        page.until("document.querySelector('#view .bad')")
+        page.run("document.querySelector('#key input').select()")
+        page.type("#key input", "secret")
+        page.browser.press("Enter", 13, "\r")
+        page.until("document.querySelector('#source')")
+        assert page.run("document.querySelector('#key').hidden") is True
+        page.type("#source", "the cat")
+        page.until("document.querySelector('.label-found')")
