@@ -24,7 +24,7 @@ def generator(seed: int = 0) -> np.random.Generator:
 
 @settings(max_examples=20, deadline=None)
 @given(
-    strength=st.sampled_from(["none", "light", "strong"]),
+    strength=st.sampled_from(["off", "light", "strong"]),
     flip=st.booleans(),
     size=st.tuples(st.integers(1, 20), st.integers(1, 20)),
     seed=st.integers(0, 2**32),
@@ -42,12 +42,12 @@ def test_the_same_generator_gives_the_same_pictures(
 
 def test_nothing_asked_for_changes_nothing() -> None:
     x = pictures()
-    assert torch.equal(augment(x, Augmentation("none"), generator()), x)
+    assert torch.equal(augment(x, Augmentation("off"), generator()), x)
 
 
 def test_half_of_them_are_mirrored() -> None:
     x = pictures(400, 3, 5)
-    found = augment(x, Augmentation("none", flip=True), generator())
+    found = augment(x, Augmentation("off", flip=True), generator())
     same = (found == x).flatten(1).all(dim=1)
     mirrored = (found == x.flip(3)).flatten(1).all(dim=1)
     assert bool((same | mirrored).all())
@@ -107,7 +107,7 @@ def examples(how: Augmentation) -> PictureExamples:
 
 
 def test_means_and_deviations() -> None:
-    x = examples(Augmentation("none")).load(np.arange(20)).source
+    x = examples(Augmentation("off")).load(np.arange(20)).source
     assert float(x.mean()) == pytest.approx(0, abs=1e-5)
     assert float(x.std(correction=0)) == pytest.approx(1, abs=1e-5)
     assert moments(np.zeros((2, 3, 3, 1), np.uint8)) == ((0.0,), (1.0,))

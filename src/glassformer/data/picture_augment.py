@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
-Strength = Literal["none", "light", "strong"]
+Strength = Literal["off", "light", "strong"]
 
 SHIFT = 1 / 8  # of a side, as CIFAR's crops of 32 pixels with 4 more around them
 N_CHANGES = 2  # of the ones below that each picture gets
@@ -41,7 +41,7 @@ def augment(x: Tensor, how: Augmentation, random: np.random.Generator) -> Tensor
     """Normalised pictures (b, c, h, w), each changed in its own way."""
     if how.flip:
         x = torch.where(_column(random.random(len(x)) < 0.5), x.flip(3), x)
-    if how.strength == "none":
+    if how.strength == "off":
         return x
     x = shift(x, random)
     return change(x, random) if how.strength == "strong" else x

@@ -17,7 +17,7 @@ from glassformer.data.labelled_batch import Inputs, LabelledBatch
 from glassformer.data.labels import Targets
 from glassformer.data.picture_augment import Augmentation, augment, mix
 
-NOTHING = Augmentation(strength="none")
+NOTHING = Augmentation(strength="off")
 
 
 @dataclass(frozen=True)

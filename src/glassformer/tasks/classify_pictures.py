@@ -80,7 +80,7 @@ class PictureSubject:
 
     def _changes(self) -> str:
         how = self.augmentation
-        strength = {"none": "not moved", "light": "moved about a little", "strong": "moved, turned, lit and hidden"}
+        strength = {"off": "not moved", "light": "moved about a little", "strong": "moved, turned, lit and hidden"}
         mirrored = "mirrored at times" if how.flip else "never mirrored"
         mixed = f", mixed in pairs ({how.mixup:g})" if how.mixup else ""
         return (
@@ -105,7 +105,7 @@ class PictureSubject:
             )
 
         train = examples(chosen, self.division.targets[self.division.train], self.augmentation)
-        valid = examples(others, self._valid_targets(), Augmentation("none"))
+        valid = examples(others, self._valid_targets(), Augmentation("off"))
         about = {"input": "pictures", "pictures": config.to_data(use)}
         return Prepared(train, valid, self.front_end, None, about)
 
@@ -165,7 +165,7 @@ def _patch(height: int, width: int) -> int:
     best = longest / ALONG
     near = [p for p in range(2, longest + 1) if 0.6 * best <= p <= 2 * best and p <= min(height, width)]
     whole = [p for p in near if height % p == 0 and width % p == 0]
-    return min(whole or near or [1], key=lambda p: (abs(p - best), p))
+    return min(whole or near or [min(height, width)], key=lambda p: (abs(p - best), p))
 
 
 def exam_of_pictures(

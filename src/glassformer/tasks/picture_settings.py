@@ -21,7 +21,7 @@ class PictureSettings(Settings):
     # Another shape is cropped around the middle, stretched, or padded with white.
     fit: Fit = "crop"
     resample: Resample = "bilinear"
-    # none; light: moved about; strong: also turned, sheared, zoomed, lit, hidden in part.
+    # off; light: moved about; strong: also turned, sheared, zoomed, lit, hidden in part.
     augment: Strength = "light"
     # Mirrored left to right; None: only pictures in colour, since grey ones are often writing.
     flip: bool | None = None
