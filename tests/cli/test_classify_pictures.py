@@ -75,6 +75,13 @@ def test_files_folders_and_stdin(
     assert called("classify", model, tmp_path / "large.png", "--pixels", "24x24") == 0
 
 
+def test_check_knows_pictures(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert called("check", model.parent / "train") == 0
+    said = capsys.readouterr().out
+    assert "60 pictures, read as 12 × 12 pixels in grey." in said
+    assert "of 2: lies 50.0%, stands 50.0%" in said
+
+
 def test_a_broken_picture_does_not_stop_the_others(
     model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -64,6 +64,13 @@ def holds_pictures(path: Path, columns: Columns, arrays: bool = False) -> bool:
     return path.is_file() and _path_column(path, columns) is not None
 
 
+def looks_like_pictures(path: Path) -> bool:
+    """The same where anything may lie there: of a folder, whether the folders in it hold pictures."""
+    if path.is_dir():
+        return any(is_picture_name(file.name) for file in path.glob("*/*"))
+    return holds_pictures(path, Columns())
+
+
 def find_pictures(
     paths: Sequence[Path], columns: Columns | None = None, labels: Path | None = None, labelled: bool = True
 ) -> PictureFiles:
