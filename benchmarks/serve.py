@@ -226,8 +226,9 @@ def _serve_huggingface(order: dict[str, Any]) -> None:
                 )
             return {"text": words.decode(found[0, ids.shape[1] :].tolist())}
 
-    sock = socket.socket()
+    sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # so that small answers go at once
     sock.bind(("127.0.0.1", 0))
+    sock.listen(128)  # who comes before the server runs waits
     print(f"Ready at http://127.0.0.1:{sock.getsockname()[1]}", file=sys.stderr, flush=True)
     uvicorn.Server(uvicorn.Config(app, log_level="error")).run([sock])
 

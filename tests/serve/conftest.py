@@ -1,6 +1,5 @@
 """A running server on a free port of this machine, with small models in it."""
 
-import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ from glassformer.api import load
 from glassformer.serve.app import Access, create_app
 from glassformer.serve.limits import Limits
 from glassformer.serve.models import Served
+from glassformer.serve.run import open_socket
 from tests.serve.models import chat_completer, classifier, filler, plain_completer
 
 
@@ -21,8 +21,7 @@ from tests.serve.models import chat_completer, classifier, filler, plain_complet
 def running(models: dict[str, Served], limits: Limits | None = None, access: Access | None = None) -> Iterator[str]:
     """The address of a server in a thread."""
     app = create_app(models, limits, access)
-    sock = socket.socket()
-    sock.bind(("127.0.0.1", 0))
+    sock = open_socket("127.0.0.1", 0)
     server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False))
     thread = threading.Thread(target=server.run, args=([sock],))
     thread.start()

@@ -14,7 +14,8 @@ def open_socket(host: str, port: int) -> socket.socket:
     """Port 0 takes a free one."""
     require(0 <= port < 1 << 16, f"The port is {port}.", "Give a number up to 65535.")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    found = socket.socket(family, socket.SOCK_STREAM)
+    # asyncio sends small answers at once (TCP_NODELAY) only where the protocol is named; else each waits 40 ms.
+    found = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         found.bind((host, port))
