@@ -55,13 +55,13 @@ def test_half_of_them_are_mirrored() -> None:
 
 
 def test_shift_is_a_crop_of_the_picture_with_its_edges_repeated() -> None:
-    x = pictures(200, 16, 24)
+    x = pictures(400, 16, 30)
     found = shift(x, generator())
     wide = torch.nn.functional.pad(x, (3, 3, 2, 2), mode="replicate")
     seen = set()
     for one, around in zip(found, wide, strict=True):
         fits = [
-            (dy, dx) for dy in range(5) for dx in range(7) if torch.equal(one, around[:, dy : dy + 16, dx : dx + 24])
+            (dy, dx) for dy in range(5) for dx in range(7) if torch.equal(one, around[:, dy : dy + 16, dx : dx + 30])
         ]
         assert len(fits) == 1
         seen.add(fits[0])
