@@ -11,7 +11,7 @@ from fastapi.responses import PlainTextResponse
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from glassformer import __version__
-from glassformer.serve import libretranslate, look, openai_audio, openai_models, openai_text, own
+from glassformer.serve import libretranslate, look, openai_audio, openai_models, openai_text, own, page
 from glassformer.serve.edge import App, Edge
 from glassformer.serve.errors import ApiError, add_handlers
 from glassformer.serve.hub import Hub
@@ -71,6 +71,7 @@ def _add_routes(app: FastAPI, hub: Hub) -> None:
     for part in (own, look, openai_models, openai_text, openai_audio):
         app.include_router(part.routes(hub), dependencies=guarded)
     app.include_router(libretranslate.routes(hub))
+    app.include_router(page.routes())
 
     @app.get("/health")
     async def health() -> dict[str, Any]:
