@@ -13,6 +13,7 @@ from glassformer.decode.options import DecodeOptions
 from glassformer.errors import UserError, require
 from glassformer.look.beam_tree import Node, WatchedSteps, best_path
 from glassformer.look.subject import LONGEST, AnswerKind, LookOptions, Subject, check_length, show_tokens
+from glassformer.look.subject_picture import picture
 from glassformer.look.subject_sound import recording
 from glassformer.model import DecoderOnly, EncoderDecoder, EncoderOnly
 from glassformer.tasks.backend import DecoderSteps, fit_options
@@ -95,7 +96,7 @@ def _completion(loaded: LoadedModel, text: str, options: LookOptions) -> Subject
 def _blanks(loaded: LoadedModel, text: str, options: LookOptions) -> Subject:
     _refuse_answer(options)
     filler = Filler(loaded)
-    row = filler._row(text)
+    row = filler.encode(text)
     check_length(len(row.ids))
     device = next(filler.model.parameters()).device
     ids = torch.from_numpy(row.ids)[None].to(device)
@@ -115,9 +116,18 @@ def _blanks(loaded: LoadedModel, text: str, options: LookOptions) -> Subject:
     )
 
 
+def _pictured(classifier: Classifier, path: str) -> Subject:
+    """A picture file."""
+    assert isinstance(classifier.model, EncoderOnly)
+    pixels = classifier.readable([path]).load(np.array([0])).source[0]
+    return picture(classifier.model, pixels, classifier.labels.names, path)
+
+
 def _classified(loaded: LoadedModel, text: str, options: LookOptions) -> Subject:
     _refuse_answer(options)
     classifier = Classifier(loaded)
+    if classifier.input == "pictures":
+        return _pictured(classifier, text)
     parts = text.split("\t")  # a pair is parted by a tab, as everywhere
     given = classifier.readable([parts if len(parts) > 1 else text]).load(np.array([0]))
     model, tokenizer = classifier.model, loaded.tokenizer

@@ -39,7 +39,9 @@ class Filled:
 
 
 @dataclass(frozen=True)
-class _Row:
+class BlankRow:
+    """A text in tokens."""
+
     ids: NDArray[np.int64]
     blanks: tuple[int, ...]  # the places of the masks
     spaced: tuple[bool, ...]  # whether a space stands before
@@ -79,7 +81,7 @@ class Filler:
         """The `top` best words for each blank of each text."""
         require(not isinstance(texts, str), "fill got one string.", "Give a list of texts.")
         require(top >= 1, f"top is {top}, but at least one word is offered.", "Give 1 or more.")
-        rows = [self._row(text) for text in texts]
+        rows = [self.encode(text) for text in texts]
         order = sorted(range(len(rows)), key=lambda i: len(rows[i].ids))
         answers: dict[int, Filled] = {}
         for begin in range(0, len(rows), ROWS):
@@ -88,7 +90,8 @@ class Filler:
                 answers[i] = Filled(self._join(texts[i], found), found)
         return [answers[i] for i in range(len(rows))]
 
-    def _row(self, text: str) -> _Row:
+    def encode(self, text: str) -> BlankRow:
+        """The text as the model reads it, and where its blanks are."""
         if not isinstance(text, str):
             raise UserError(f"fill got {str(text)[:60]!r}, which is no text.", "Give strings.")
         marks, places, spaced = self.tokenizer.marks, list[int](), list[bool]()
@@ -111,10 +114,10 @@ class Filler:
                 f"The text that begins {text[:40]!r} has {len(ids):,} tokens, but the model reads {self.context:,}.",
                 "Give a shorter part of it.",
             )
-        return _Row(np.array(ids, dtype=np.int64), tuple(places), tuple(spaced))
+        return BlankRow(np.array(ids, dtype=np.int64), tuple(places), tuple(spaced))
 
     @torch.inference_mode()
-    def _guess(self, rows: list[_Row], top: int) -> list[tuple[tuple[Guess, ...], ...]]:
+    def _guess(self, rows: list[BlankRow], top: int) -> list[tuple[tuple[Guess, ...], ...]]:
         ids, keep = pad([row.ids for row in rows])
         device = next(self.model.parameters()).device
         logits = self.model(ids.to(device), None if bool(keep.all()) else keep.to(device)).float().cpu()
