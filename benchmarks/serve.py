@@ -212,10 +212,8 @@ def _serve_huggingface(order: dict[str, Any]) -> None:
         def answer(q: str = Body(embed=True)) -> dict[str, str]:
             return {"translatedText": translate([q])[0]}
     else:
-        from benchmarks.generators import to_huggingface
-
         loaded = load_model(folder)
-        model, words = to_huggingface(loaded.model), loaded.tokenizer
+        model, words = _language_model(loaded.model), loaded.tokenizer
 
         @app.post("/v1/completions")
         def complete(prompt: str = Body(embed=True)) -> dict[str, str]:
@@ -231,6 +229,25 @@ def _serve_huggingface(order: dict[str, Any]) -> None:
     sock.listen(128)  # who comes before the server runs waits
     print(f"Ready at http://127.0.0.1:{sock.getsockname()[1]}", file=sys.stderr, flush=True)
     uvicorn.Server(uvicorn.Config(app, log_level="error")).run([sock])
+
+
+def _language_model(ours: Any) -> Any:
+    """Our weights in the class of theirs that has the shape, shown to be the same on one input."""
+    import torch
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    from glassformer.data.tokenizer import Marks
+    from glassformer.exchange.huggingface_export import export_weights
+    from glassformer.exchange.huggingface_layout import make_config
+
+    config = make_config(ours.settings, Marks(start=1, ends=(2,)), None)
+    theirs = AutoModelForCausalLM.from_config(AutoConfig.for_model(**config)).eval()
+    theirs.load_state_dict(export_weights(ours, config), strict=False)
+    theirs.tie_weights()
+    ids = torch.arange(3, 20)[None]
+    with torch.inference_mode():
+        torch.testing.assert_close(theirs(ids).logits, ours(ids), atol=1e-3, rtol=1e-3)
+    return theirs
 
 
 def _rows(found: dict[str, dict[int, list[dict[str, float]]]]) -> list[list[Any]]:
