@@ -1,5 +1,7 @@
 """The page in Chromium, as a person uses it."""
 
+import base64
+import io
 import json
 import time
 from collections.abc import Callable, Iterator
@@ -7,7 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import numpy as np
 import pytest
+import soundfile
+from PIL import Image
 
 from glassformer.serve.app import Access
 from glassformer.serve.models import Served
@@ -292,3 +297,71 @@ def test_a_key_is_asked_for_where_the_server_wants_one(started: Browser, models:
         assert page.run("document.querySelector('#key').hidden") is True
         page.type("#source", "the cat")
         page.until("document.querySelector('.label-found')")
+
+
+PLAYED = """
+const real = window.fetch;
+window.fetch = async (path, options) => {
+  const told = (body) => Response.json(body);
+  if (path === "/api/models") return told([{name: "eyes", task: "classify", input: "pictures"},
+    {name: "ears", task: "transcribe"}]);
+  if (path === "/api/classify") {
+    window.sent = JSON.parse(options.body).pictures[0];
+    return told({answers: [{label: "boot", probabilities: {shirt: 0.2, boot: 0.8}}]});
+  }
+  if (path === "/v1/audio/transcriptions") {
+    window.sent = [...new Uint8Array(await options.body.get("file").arrayBuffer())];
+    return told({text: " hello"});
+  }
+  return real(path, options);
+};"""
+
+
+def test_a_picture_is_dropped(page: Page) -> None:
+    """The model is played by a script: what counts is that the file arrives as it is."""
+    script = page.browser.call("Page.addScriptToEvaluateOnNewDocument", source=PLAYED)["identifier"]
+    try:
+        page.open("#model=eyes")
+        for data, seen in ((picture(), "boot"), (b"no picture", "This file is not a picture.")):
+            drop = f"""(() => {{
+              const data = new DataTransfer();
+              const bytes = Uint8Array.from(atob({base64.b64encode(data).decode()!r}), (c) => c.charCodeAt(0));
+              data.items.add(new File([bytes], "x.png", {{type: "image/png"}}));
+              document.querySelector(".drop").dispatchEvent(new DragEvent("drop", {{dataTransfer: data}}));
+            }})()"""
+            page.run(drop)
+            page.until(f"document.querySelector('.stack').innerText.includes({seen!r})")
+        assert base64.b64decode(page.run("sent")) == picture()
+    finally:
+        page.browser.call("Page.removeScriptToEvaluateOnNewDocument", identifier=script)
+
+
+def test_what_is_spoken_arrives_as_a_recording(address: str, tmp_path: Path) -> None:
+    """The microphone is played by a file with a tone; it must come out with the same pitch."""
+    rate, pitch = 48_000, 440
+    soundfile.write(tmp_path / "tone.wav", 0.5 * np.sin(2 * np.pi * pitch * np.arange(rate) / rate), rate)
+    fake = tmp_path / "chromium"
+    fake.write_text(
+        f"#!/bin/sh\nexec {chromium_or_skip()} --use-fake-device-for-media-stream --use-fake-ui-for-media-stream "
+        f'--use-file-for-fake-audio-capture={tmp_path / "tone.wav"} "$@"\n'
+    )
+    fake.chmod(0o755)
+    with Browser(str(fake), tmp_path / "profile") as browser:
+        browser.call("Page.addScriptToEvaluateOnNewDocument", source=PLAYED)
+        page = Page(browser, address).open("#model=ears")
+        page.click(".round")
+        page.until("document.querySelector('.notice').innerText === 'Recording … 1 s'")
+        page.click(".round")
+        page.until("document.querySelector('#transcript').innerText === 'hello'")
+        heard, found_rate = soundfile.read(io.BytesIO(bytes(page.run("sent"))))
+        assert browser.complaints() == []
+    assert (found_rate, heard.ndim) == (16_000, 1)
+    assert len(heard) > 0.8 * found_rate
+    loudest = np.abs(np.fft.rfft(heard)).argmax() * found_rate / len(heard)
+    assert loudest == pytest.approx(pitch, abs=5)
+
+
+def picture() -> bytes:
+    made = io.BytesIO()
+    Image.new("RGB", (4, 3), "red").save(made, "PNG")
+    return made.getvalue()

@@ -75,3 +75,24 @@ export function growing(given) {
 export function examples(texts, take) {
   return h("p", { class: "examples" }, h("span", {}, t("try")), texts.map((text) => button(text, () => take(text), "chip")));
 }
+
+// Takes one file: dropped on it, or chosen.
+export function dropZone(accept, words, take, before = null, after = null) {
+  const file = h("input", { type: "file", accept, hidden: true, "aria-label": t("chooseFile"), onchange: () => file.files[0] && take(file.files[0]) });
+  const zone = h("section", { class: "card drop" }, before, h("p", {}, words, " ", button(t("chooseFile"), () => file.click()), file), after);
+  zone.addEventListener("dragover", (event) => { event.preventDefault(); zone.classList.add("over"); });
+  zone.addEventListener("dragleave", () => zone.classList.remove("over"));
+  zone.addEventListener("drop", (event) => {
+    event.preventDefault();
+    zone.classList.remove("over");
+    if (event.dataTransfer.files[0]) take(event.dataTransfer.files[0]);
+  });
+  return zone;
+}
+
+// The answer of a classifier: its label, and how likely each is.
+export function labels({ label, probabilities }) {
+  const rows = Object.entries(probabilities).sort(([, a], [, b]) => b - a).slice(0, 12);
+  const name = typeof label === "number" ? String(Math.round(label * 1000) / 1000) : String(label);
+  return [h("h2", {}, t("result")), h("p", { class: "label-found" }, name), rows.length ? bars(rows) : ""];
+}

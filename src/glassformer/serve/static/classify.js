@@ -1,6 +1,6 @@
 // Classify as you type, with a bar for each label; models of pairs read a second text.
 import { ask, givenUp, newest } from "./ask.js";
-import { bars, button, growing, h, statusLine } from "./build.js";
+import { button, growing, h, labels, statusLine } from "./build.js";
 import { lookLink } from "./look.js";
 import { t } from "./words.js";
 
@@ -9,6 +9,7 @@ export function mount(place, model, draft) {
   const first = growing({ id: "source", placeholder: t("classifyHere"), value: draft.text ?? "", rows: 4, "aria-label": t("source") });
   const second = growing({ id: "second", placeholder: t("secondText"), value: draft.second ?? "", rows: 3, "aria-label": t("secondText") });
   const result = h("section", { class: "card", "aria-live": "polite", hidden: true });
+  draft.paired ||= model.n_texts === 2;
   const add = button(t("second"), () => { draft.paired = true; changed(); second.box.focus(); });
 
   async function classify(signal) {
@@ -20,7 +21,7 @@ export function mount(place, model, draft) {
     try {
       const { answers } = await ask("/api/classify", { model: model.name, texts: [input] }, signal);
       status.clear();
-      show(answers[0]);
+      result.replaceChildren(...labels(answers[0]));
     } catch (error) {
       if (givenUp(error)) return;
       result.hidden = true;
@@ -28,12 +29,6 @@ export function mount(place, model, draft) {
     }
   }
   const work = newest(classify);
-
-  function show({ label, probabilities }) {
-    const rows = Object.entries(probabilities).sort(([, a], [, b]) => b - a).slice(0, 12);
-    const name = typeof label === "number" ? String(Math.round(label * 1000) / 1000) : String(label);
-    result.replaceChildren(h("h2", {}, t("result")), h("p", { class: "label-found" }, name), rows.length ? bars(rows) : "");
-  }
 
   function changed() {
     [draft.text, draft.second] = [first.box.value, second.box.value];

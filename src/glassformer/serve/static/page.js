@@ -7,11 +7,12 @@ import * as compare from "./compare.js";
 import * as complete from "./complete.js";
 import * as fill from "./fill.js";
 import { offerLook } from "./look.js";
+import * as picture from "./picture.js";
 import * as transcribe from "./transcribe.js";
 import * as translate from "./translate.js";
 import { currentLanguage, setLanguage, t } from "./words.js";
 
-const VIEWS = { translate, complete, chat, fill, classify, transcribe, compare };
+const VIEWS = { translate, complete, chat, fill, classify, picture, transcribe, compare };
 const THEMES = { system: "◐", light: "☀", dark: "☾" };
 const byId = (id) => document.getElementById(id);
 const drafts = {}; // what was typed, by view: it stays when model or language change
@@ -24,7 +25,7 @@ function viewsOf(model) {
   const views = [];
   if (model.chat) views.push("chat");
   if (model.task === "transcribe" && !paths["/v1/audio/transcriptions"]) return views;
-  if (model.task === "classify" && (model.input ?? "text") !== "text") return views;
+  if (model.task === "classify" && (model.input ?? "text") !== "text") return model.input === "pictures" ? ["picture"] : [];
   if (model.task in VIEWS) views.push(model.task);
   if (model.task !== "transcribe") views.push("compare");
   return views;

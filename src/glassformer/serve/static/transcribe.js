@@ -1,6 +1,6 @@
 // Speak, or drop a recording; the page makes WAV of it, the model writes it down.
 import { ask, givenUp, Refused } from "./ask.js";
-import { button, copyButton, h, statusLine } from "./build.js";
+import { button, copyButton, dropZone, h, statusLine } from "./build.js";
 import { record, toWave } from "./sound.js";
 import { t } from "./words.js";
 
@@ -9,9 +9,8 @@ export function mount(place, model) {
   const player = h("audio", { controls: true, hidden: true });
   const transcript = h("p", { id: "transcript", class: "output" });
   const result = h("section", { class: "card", hidden: true, "aria-live": "polite" }, h("h2", {}, t("transcript")), transcript, h("div", { class: "foot" }, copyButton(() => transcript.textContent)));
-  const file = h("input", { type: "file", accept: "audio/*,video/webm", hidden: true, onchange: () => file.files[0] && hear(file.files[0]) });
   const speak = button(t("record"), start, "main round", { hidden: !navigator.mediaDevices });
-  const zone = h("section", { class: "card drop" }, speak, h("p", {}, t("dropSound"), " ", button(t("chooseFile"), () => file.click()), file), player);
+  const zone = dropZone("audio/*,video/webm", t("dropSound"), hear, speak, player);
   let taken = null;
   let clock = 0;
   let going = new AbortController();
@@ -62,13 +61,6 @@ export function mount(place, model) {
     }
   }
 
-  zone.addEventListener("dragover", (event) => { event.preventDefault(); zone.classList.add("over"); });
-  zone.addEventListener("dragleave", () => zone.classList.remove("over"));
-  zone.addEventListener("drop", (event) => {
-    event.preventDefault();
-    zone.classList.remove("over");
-    if (event.dataTransfer.files[0]) hear(event.dataTransfer.files[0]);
-  });
   place.replaceChildren(zone, status.node, result);
   return () => { going.abort(); clearInterval(clock); taken?.stop(); };
 }

@@ -30,6 +30,7 @@ export const WORDS = {
     record: "Speak", recording: "Recording … {0}", finish: "Done speaking", dropSound: "or drop a recording here", chooseFile: "Choose a file",
     noMicrophone: "The microphone cannot be used: the browser or you have not allowed it.", badSound: "This file cannot be heard.",
     badSoundHint: "Give WAV, MP3, Ogg, FLAC or what your browser can play.", listening: "Listening …", transcript: "Transcript", nothingHeard: "(nothing was said)",
+    picture: "Picture", dropPicture: "Drop or paste a picture here, or", badPicture: "This file is not a picture.",
     characters: "{0} characters",
   },
   de: {
@@ -62,6 +63,7 @@ export const WORDS = {
     record: "Sprechen", recording: "Aufnahme … {0}", finish: "Fertig gesprochen", dropSound: "oder eine Aufnahme hierher ziehen", chooseFile: "Datei wählen",
     noMicrophone: "Das Mikrofon geht nicht: Der Browser oder du hast es nicht erlaubt.", badSound: "Diese Datei lässt sich nicht anhören.",
     badSoundHint: "Gib WAV, MP3, Ogg, FLAC oder was dein Browser abspielt.", listening: "Hört zu …", transcript: "Mitschrift", nothingHeard: "(nichts gesagt)",
+    picture: "Bild", dropPicture: "Ein Bild hierher ziehen oder einfügen, oder", badPicture: "Diese Datei ist kein Bild.",
     characters: "{0} Zeichen",
   },
 };
