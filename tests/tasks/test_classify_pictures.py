@@ -15,10 +15,13 @@ import glassformer
 from glassformer import config
 from glassformer.data.picture_find import find_pictures
 from glassformer.errors import UserError
+from glassformer.look.scene import look_at
+from glassformer.look.subject import LookOptions
 from glassformer.tasks.classifier import Classifier
 from glassformer.tasks.classify import ClassifyRecipe
 from glassformer.tasks.classify_pictures import exam_of_pictures, judge_pictures
 from glassformer.tasks.evaluate_classify import ClassifyReport, evaluate_classify
+from glassformer.tasks.model_dir import load_model
 from glassformer.tasks.train_classify import train_classify
 from glassformer.train.report import Report
 from tests.data.drawings import shapes, write_folders
@@ -122,6 +125,16 @@ def test_use_is_as_in_training(run: Path, tmp_path: Path) -> None:
     for wrong, said in (("nowhere.png", "nowhere.png is not there"), (np.zeros((3, 3, 2)), r"has shape \(3, 3, 2\)")):
         with pytest.raises(UserError, match=said):
             classifier.classify([wrong])
+
+
+def test_a_picture_file_is_looked_into(run: Path) -> None:
+    path = sorted((run.parent / "train" / "lies").iterdir())[0]
+    scene = look_at(load_model(run), str(path), LookOptions())
+    answer = loaded(run).classify([path])[0]
+    assert scene.subject.answer == answer.label
+    assert float(scene.seen["head.probabilities"].max()) == pytest.approx(max(answer.probabilities.values()), abs=1e-5)
+    with pytest.raises(UserError, match="is not there"):
+        look_at(load_model(run), "nowhere.png", LookOptions())
 
 
 def test_taken_up_to_the_bit(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
