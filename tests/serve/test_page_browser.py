@@ -148,6 +148,18 @@ def test_only_the_newest_answer_counts_and_known_sentences_are_not_asked_again(p
     assert page.run("asked") == [["Tom"], ["Tom sleeps."], ["I see."]]
 
 
+def test_a_long_text_comes_in_parts_and_keeps_its_lines(page: Page) -> None:
+    page.open()
+    page.run("window.n = 0; const real = fetch; window.fetch = (...given) => { n += 1; return real(...given); }; 0")
+    lines = [f"Tom has {i} cats." for i in range(2, 20)]
+    page.type("#source", "\n\n".join(lines))
+    page.until("!document.querySelector('#target').matches('.old, :empty')")
+    found = page.run("document.querySelector('#target').textContent").split("\n\n")
+    wanted = ask(page.address, "translate", texts=lines)["translations"]
+    assert found == [best[0]["text"] for best in wanted]
+    assert page.run("n") == 2
+
+
 def test_an_answer_streams_and_stops(page: Page) -> None:
     page.open("#model=endless")
     page.run("document.querySelector('[name=max_tokens]').value = 7000")

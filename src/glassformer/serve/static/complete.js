@@ -90,7 +90,7 @@ export function mount(place, model, draft) {
   place.addEventListener("keydown", keys);
   place.replaceChildren(h("div", { class: "bench" },
     h("div", { class: "stack" },
-      h("section", { class: "card" }, h("h2", {}, t("prompt")), prompt.node, h("div", { class: "foot" }, h("span", { class: "soft" }, "Ctrl + Enter"), write, stop)),
+      h("section", { class: "card" }, h("h2", {}, t("prompt")), prompt.node, h("div", { class: "foot" }, h("span", { class: "soft hardware" }, "Ctrl + Enter"), write, stop)),
       status.node, result),
     settingsPanel()));
   show("", []);

@@ -10,7 +10,8 @@ const EXAMPLES = {
   de: ["Wo ist der nächste Bahnhof?", "Ich hätte gern eine Tasse Tee."],
 };
 const N_BEST = 4;
-const MOST_KNOWN = 1000;
+const AT_ONCE = 16; // sentences of one request
+const MOST_KNOWN = 20_000;
 const known = new Map(); // "model\nsentence" -> translations
 
 export function mount(place, model, draft) {
@@ -31,18 +32,26 @@ export function mount(place, model, draft) {
   const best = (text) => recall(text)?.[chosen[text] ?? 0];
   const shown = () => sentences.map((s) => s.before + (best(s.text)?.text ?? "") + s.after).join("");
 
+  // A long text comes in parts, the first ones soon.
+  async function learn(texts, signal) {
+    const options = { nbest: N_BEST, beam: N_BEST };
+    const answer = await ask("/api/translate", { model: model.name, texts, options, details: true }, signal);
+    texts.forEach((text, i) => known.set(`${model.name}\n${text}`, distinct(answer.translations[i])));
+    for (const old of known.keys()) {
+      if (known.size <= MOST_KNOWN) break;
+      known.delete(old);
+    }
+    show();
+  }
+
   async function translate(signal) {
     const missing = [...new Set(sentences.map((s) => s.text))].filter((text) => text && !recall(text));
     if (!missing.length) return;
     status.wait(t("translating"));
     output.setAttribute("aria-busy", "true");
     try {
-      const options = { nbest: N_BEST, beam: N_BEST };
-      const answer = await ask("/api/translate", { model: model.name, texts: missing, options, details: true }, signal);
-      missing.forEach((text, i) => known.set(`${model.name}\n${text}`, distinct(answer.translations[i])));
-      while (known.size > MOST_KNOWN) known.delete(known.keys().next().value);
+      for (let first = 0; first < missing.length; first += AT_ONCE) await learn(missing.slice(first, first + AT_ONCE), signal);
       status.clear();
-      show();
     } catch (error) {
       if (!givenUp(error)) status.fail(error);
     } finally {
