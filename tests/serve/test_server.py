@@ -32,9 +32,9 @@ SENTENCES = [f"{who} {does} {w}." for who in ("I", "Tom", "The cat") for does in
 
 @pytest.fixture
 def endless() -> dict[str, Served]:
-    """A model that hardly ever ends and has no limit of its own."""
+    """A model that never ends, as its end is no token, and has no limit of its own."""
     face = plain_completer(Path("model"), context=100_000)
-    face.tokenizer.marks = type(face.tokenizer.marks)(start=1, ends=(0,))
+    face.tokenizer.marks = type(face.tokenizer.marks)(start=1, ends=(10**6,))
     return {"stories": Served("stories", face)}
 
 
@@ -195,7 +195,11 @@ def test_our_own_verbs(server: str, models: dict[str, Served]) -> None:
         assert answer.status_code == 200, answer.text
         return answer.json()
 
-    assert {m["name"] for m in httpx.get(f"{server}/api/models").json()} == set(models)
+    told = {m["name"]: m for m in httpx.get(f"{server}/api/models").json()}
+    assert set(told) == set(models)
+    judges = [m for m in told.values() if m["task"] == "classify"]
+    assert judges
+    assert all((m["input"], m["n_texts"]) == ("text", 1) for m in judges)
     filler, classifier = models["blanks"].face, models["mood"].face
     [filled] = filler.fill(["the ___ sat"], 3)  # type: ignore[union-attr]
     said = ask("fill", texts=["the ___ sat"], top=3)["answers"][0]

@@ -83,7 +83,14 @@ def routes(hub: Hub) -> APIRouter:
     async def models() -> list[dict[str, Any]]:
         """What is served."""
         return [
-            {"name": s.name, "task": s.task, "title": s.title, "languages": s.languages, "chat": s.can_talk}
+            {
+                "name": s.name,
+                "task": s.task,
+                "title": s.title,
+                "languages": s.languages,
+                "chat": s.can_talk,
+                **_reads(s),
+            }
             for s in hub.models.values()
         ]
 
@@ -137,6 +144,12 @@ def routes(hub: Hub) -> APIRouter:
         return {"model": served.name, "vectors": [vector.tolist() for vector in found]}
 
     return router
+
+
+def _reads(served: Served) -> dict[str, Any]:
+    """What a classifier judges, so that a page knows what to ask for."""
+    face = served.face
+    return {"input": face.input, "n_texts": face.n_texts} if isinstance(face, Classifier) else {}
 
 
 def is_completer(served: Served) -> bool:
