@@ -74,6 +74,7 @@ def run(minutes: float, out: Path, scratch: Path) -> None:
     """Train, measure on held-out days, and show."""
     from glassformer import config, load
     from glassformer.data.pairs import open_pairs
+    from glassformer.tasks.built_in import built_in_models
     from glassformer.tasks.train_translate import TrainingFiles, train_translate
     from glassformer.tasks.translate import TranslateRecipe
 
@@ -105,6 +106,8 @@ def run(minutes: float, out: Path, scratch: Path) -> None:
         print(f"  {written:<34} → {answer}  {'right' if answer == iso else 'wrong, it is ' + iso}")
     print("\nNext: train on your own pairs.")
     print("  .venv/bin/glassformer train translate pairs.tsv --out runs/mine --minutes 15")
+    print("Or open a page to type into, here on this machine, with what is built in:")
+    print(f"  .venv/bin/glassformer serve {' '.join(built_in_models())}")
 
 
 if __name__ == "__main__":
