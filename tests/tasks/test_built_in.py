@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import pytest
 
 import glassformer
-from glassformer.cli import translate
 from glassformer.cli.main import run
+from glassformer.cli.stdin import stdin_lines
 from glassformer.errors import UserError
 from glassformer.tasks.built_in import FOLDER, built_in_models, find_model
 
@@ -55,7 +55,7 @@ def test_lines_are_given_as_they_come(monkeypatch: pytest.MonkeyPatch) -> None:
         return read[-1]
 
     monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=SimpleNamespace(read1=read1, read=io.BytesIO().read)))
-    lines = translate._lines()
+    lines = stdin_lines()
     assert (next(lines), len(read)) == (["one"], 1)
     assert (next(lines), len(read)) == (["two"], 2)
     assert list(lines) == [["three"]]

@@ -15,6 +15,16 @@ ACTIVATIONS = {
     **{"gelu_python": "gelu", "swish": "silu"},
     **dict.fromkeys(("gelu_new", "gelu_fast", "gelu_pytorch_tanh"), "gelu_tanh"),
 }
+# How turns may be slowed: our names and theirs.
+SCALINGS = {
+    "linear": {"factor": "factor"},
+    "llama3": {
+        "factor": "factor",
+        "slow": "low_freq_factor",
+        "quick": "high_freq_factor",
+        "original": "original_max_position_embeddings",
+    },
+}
 
 
 class Config(Data):
@@ -124,25 +134,17 @@ def read_llama(config: Config, _: str) -> Data:
 def _rotary(config: Config) -> Data:
     # Newer files keep the base and the kind of scaling in one field.
     field = "rope_parameters" if "rope_parameters" in config else "rope_scaling"
-    rope = Config(config.table(field))
+    rope = config.table(field)
     for place, part in ((field, rope), ("partial_rotary_factor", config)):
         config.check(place, part.get("partial_rotary_factor", 1) == 1, "turns all of a query")
     rotary = {"base": rope.get("rope_theta", config.get("rope_theta", 10_000.0)), "layout": "halves"}
-    match rope.get("rope_type", rope.get("type", "default")):
-        case "default":
-            return rotary
-        case "linear":
-            return {**rotary, "scaling": {"kind": "linear", "factor": rope["factor"]}}
-        case "llama3":
-            names = {
-                "factor": "factor",
-                "slow": "low_freq_factor",
-                "quick": "high_freq_factor",
-                "original": "original_max_position_embeddings",
-            }
-            return {**rotary, "scaling": {"kind": "llama3", **{ours: rope[name] for ours, name in names.items()}}}
-    config.check(field, False, "slows turns only as linear or llama3")
-    return {}
+    kind = rope.get("rope_type", rope.get("type", "default"))
+    if kind == "default":
+        return rotary
+    config.check(field, kind in SCALINGS, f"slows turns only as {' or '.join(SCALINGS)}")
+    missing = [name for name in SCALINGS[kind].values() if name not in rope]
+    config.check(field, not missing, f"needs {', '.join(missing)} there")
+    return {**rotary, "scaling": {"kind": kind, **{ours: rope[name] for ours, name in SCALINGS[kind].items()}}}
 
 
 def read_marian(config: Config, _: str) -> Data:
