@@ -138,7 +138,7 @@ def _rotary(config: Config) -> Data:
     for place, part in ((field, rope), ("partial_rotary_factor", config)):
         config.check(place, part.get("partial_rotary_factor", 1) == 1, "turns all of a query")
     rotary = {"base": rope.get("rope_theta", config.get("rope_theta", 10_000.0)), "layout": "halves"}
-    kind = rope.get("rope_type", rope.get("type", "default"))
+    kind = str(rope.get("rope_type", rope.get("type", "default")))
     if kind == "default":
         return rotary
     config.check(field, kind in SCALINGS, f"slows turns only as {' or '.join(SCALINGS)}")
