@@ -2,21 +2,35 @@
 
 import io
 import json
+from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
+import soundfile
 
 import glassformer
 from glassformer.cli.main import run
 from glassformer.cli.stdin import stdin_lines
 from glassformer.errors import UserError
 from glassformer.tasks.built_in import FOLDER, built_in_models, find_model
+from glassformer.tasks.transcriber import Transcriber
 
 NAMES = sorted(built_in_models())
 
 
-def test_en_de_is_there() -> None:
-    assert "en-de" in NAMES
+def test_they_are_there() -> None:
+    assert {"digits", "en-de"} <= set(NAMES)
+
+
+def test_digits_is_smaller_still_and_listens(tmp_path: Path) -> None:
+    assert sum(path.stat().st_size for path in (FOLDER / "digits").iterdir()) <= 5_000_000
+    model = glassformer.load("digits")
+    assert isinstance(model, Transcriber)
+    hum = np.sin(np.arange(16_000) * 2 * np.pi * 150 / 16_000) * 0.1
+    soundfile.write(tmp_path / "hum.wav", hum, 16_000)
+    [heard] = model.transcribe([tmp_path / "hum.wav"])
+    assert set(heard) <= set("zero one two three four five six seven eight nine")
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -24,7 +38,8 @@ def test_it_is_small_and_says_where_it_comes_from(name: str) -> None:
     files = list((FOLDER / name).iterdir())
     assert sum(path.stat().st_size for path in files) <= 15_000_000
     card = (FOLDER / name / "README.md").read_text(encoding="utf-8")
-    assert "CC-BY" in card
+    assert "**Data and attribution.**" in card
+    assert any(licence in card for licence in ("CC-BY", "MIT"))
     assert (FOLDER / name / "recipe.toml").exists()
 
 
