@@ -155,7 +155,10 @@ def folder(tmp_path: Path) -> Path:
     ("changes", "message"),
     [
         ({"rope_parameters": {"rope_type": "yarn", "rope_theta": 1e4, "factor": 8.0}}, "slows turns only"),
-        ({"rope_parameters": {"rope_type": "llama3", "rope_theta": 1e4, "factor": 8.0}}, "needs low_freq_factor, high_freq_factor"),
+        (
+            {"rope_parameters": {"rope_type": "llama3", "rope_theta": 1e4, "factor": 8.0}},
+            "needs low_freq_factor, high_freq_factor",
+        ),
         ({"model_type": "mamba"}, "model_type = mamba"),
         ({"model_type": "bert", "architectures": ["BertModel"]}, "no place for the weights|no field"),
         ({"num_hidden_layers": 1}, "has no place in it"),
