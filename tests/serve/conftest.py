@@ -13,7 +13,7 @@ from glassformer.api import load
 from glassformer.serve.app import Access, create_app
 from glassformer.serve.limits import Limits
 from glassformer.serve.models import Served
-from glassformer.serve.run import open_socket
+from glassformer.serve.run import make_config, open_socket
 from tests.serve.models import chat_completer, classifier, filler, plain_completer
 
 
@@ -22,7 +22,7 @@ def running(models: dict[str, Served], limits: Limits | None = None, access: Acc
     """The address of a server in a thread."""
     app = create_app(models, limits, access)
     sock = open_socket("127.0.0.1", 0)
-    server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False))
+    server = uvicorn.Server(make_config(app))
     thread = threading.Thread(target=server.run, args=([sock],))
     thread.start()
     while not server.started:

@@ -25,19 +25,22 @@ NAMES = {
     **{"ru": "Russian", "sv": "Swedish", "tr": "Turkish", "uk": "Ukrainian", "zh": "Chinese"},
 }
 FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
+Q = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]}
+CODE = {"type": "string", "example": "en"}
 
 
 def routes(hub: Hub) -> APIRouter:
     router = APIRouter(tags=["LibreTranslate"])
+    asked = {"q": Q, "source": CODE, "target": CODE, "alternatives": {"type": "integer", "minimum": 0}}
 
-    @router.post("/translate")
+    @router.post("/translate", openapi_extra=_described(asked, ["q", "source", "target"]))
     async def translate_(request: Request) -> dict[str, Any]:
         """q, source, target; and format, alternatives, api_key."""
         given = await _parameters(request)
         _check_key(hub, request, given)
         return await _translate(hub, request, given)
 
-    @router.post("/detect")
+    @router.post("/detect", openapi_extra=_described({"q": Q}, ["q"]))
     async def detect(request: Request) -> list[dict[str, Any]]:
         given = await _parameters(request)
         _check_key(hub, request, given)
@@ -78,6 +81,13 @@ def routes(hub: Hub) -> APIRouter:
         }
 
     return router
+
+
+def _described(asked: dict[str, Any], needed: list[str]) -> dict[str, Any]:
+    """What is read by hand below, as OpenAPI tells it."""
+    schema = {"type": "object", "properties": {**asked, "api_key": {"type": "string"}}, "required": needed}
+    kinds = ("application/json", FORMS[0])
+    return {"requestBody": {"content": {kind: {"schema": schema} for kind in kinds}, "required": True}}
 
 
 async def _translate(hub: Hub, request: Request, given: Mapping[str, Any]) -> dict[str, Any]:

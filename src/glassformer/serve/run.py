@@ -8,6 +8,7 @@ import uvicorn
 
 from glassformer.errors import UserError, require
 from glassformer.serve.edge import App, log_to_stderr
+from glassformer.serve.protocol import CarefulProtocol
 
 
 def open_socket(host: str, port: int) -> socket.socket:
@@ -50,16 +51,21 @@ class _Server(uvicorn.Server):
         self.ready()
 
 
-def run(app: App, sock: socket.socket, seconds: float, ready: Callable[[], None], quiet: bool = False) -> None:
-    """Until a signal comes; what is under way then has so many seconds."""
-    if not quiet:
-        log_to_stderr()
-    config = uvicorn.Config(
+def make_config(app: App, seconds: float = 600.0) -> uvicorn.Config:
+    """How uvicorn serves it; what is under way when a signal comes has so many seconds."""
+    return uvicorn.Config(
         app,
+        http=CarefulProtocol,
+        ws="none",
         log_config=None,
         access_log=False,
         server_header=False,
         timeout_graceful_shutdown=int(seconds),
-        timeout_keep_alive=30,
     )
-    _Server(config, ready).run([sock])
+
+
+def run(app: App, sock: socket.socket, seconds: float, ready: Callable[[], None], quiet: bool = False) -> None:
+    """Until a signal comes."""
+    if not quiet:
+        log_to_stderr()
+    _Server(make_config(app, seconds), ready).run([sock])
