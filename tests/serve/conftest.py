@@ -2,10 +2,11 @@
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import httpx
 import pytest
 import uvicorn
 
@@ -35,6 +36,20 @@ def running(models: dict[str, Served], limits: Limits | None = None, access: Acc
         sock.close()
 
 
+def metric(address: str, name: str) -> float:
+    """A figure of /metrics, over all its labels."""
+    lines = httpx.get(f"{address}/metrics").text.splitlines()
+    return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith(f"glassformer_{name}"))
+
+
+def until(holds: Callable[[], bool]) -> None:
+    for _ in range(400):
+        if holds():
+            return
+        time.sleep(0.05)
+    raise AssertionError("it never came true")
+
+
 @pytest.fixture(scope="session")
 def models() -> dict[str, Served]:
     path = Path("model")
@@ -52,3 +67,11 @@ def models() -> dict[str, Served]:
 def server(models: dict[str, Served]) -> Iterator[str]:
     with running(models) as address:
         yield address
+
+
+@pytest.fixture
+def endless() -> dict[str, Served]:
+    """A model that never ends, as its end is no token, and has no limit of its own."""
+    face = plain_completer(Path("model"), context=100_000)
+    face.tokenizer.marks = type(face.tokenizer.marks)(start=1, ends=(10**6,))
+    return {"stories": Served("stories", face)}

@@ -6,8 +6,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -22,33 +20,11 @@ from glassformer.serve.models import Served
 from glassformer.tasks.completer import Completer
 from glassformer.tasks.model_dir import save_model
 from glassformer.tasks.translator import Translator
-from tests.serve.conftest import running
-from tests.serve.models import plain_completer
+from tests.serve.conftest import metric, running, until
 
 LONG = {"model": "stories", "prompt": "the cat", "max_tokens": 7000, "stream": True, "temperature": 1.0}
 WHAT = ("milk", "the old house by the sea, where nobody lives", "you")
 SENTENCES = [f"{who} {does} {w}." for who in ("I", "Tom", "The cat") for does in ("sees", "likes") for w in WHAT]
-
-
-@pytest.fixture
-def endless() -> dict[str, Served]:
-    """A model that never ends, as its end is no token, and has no limit of its own."""
-    face = plain_completer(Path("model"), context=100_000)
-    face.tokenizer.marks = type(face.tokenizer.marks)(start=1, ends=(10**6,))
-    return {"stories": Served("stories", face)}
-
-
-def metric(address: str, name: str) -> float:
-    lines = httpx.get(f"{address}/metrics").text.splitlines()
-    return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith(f"glassformer_{name}"))
-
-
-def until(holds: Callable[[], bool]) -> None:
-    for _ in range(400):
-        if holds():
-            return
-        time.sleep(0.05)
-    raise AssertionError("it never came true")
 
 
 def test_many_clients_get_what_each_would_get_alone(models: dict[str, Served]) -> None:

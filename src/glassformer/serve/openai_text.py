@@ -18,6 +18,9 @@ from glassformer.serve.own import encode, is_completer
 from glassformer.tasks.completer import Completer, Completion
 from glassformer.tasks.template import talk_ids
 
+# Kept by nobody, and passed on piece by piece by proxies that would gather it (nginx).
+STREAMING = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+
 
 def routes(hub: Hub) -> APIRouter:
     router = APIRouter(prefix="/v1", tags=["OpenAI"])
@@ -115,7 +118,7 @@ async def _chat(
 
 
 def _streaming(lines: Any) -> StreamingResponse:
-    return StreamingResponse(lines, media_type="text/event-stream", headers={"Cache-Control": "no-store"})
+    return StreamingResponse(lines, media_type="text/event-stream", headers=STREAMING)
 
 
 def _check(hub: Hub, ask: CompletionAsk, max_tokens: int, drawn: int) -> None:
