@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from glassformer.cli.main import run
+from glassformer.data import microphone
 from glassformer.tasks.transcriber import Segment, Transcript
 from tests.data.sounds import write_sound
 from tests.tasks.tones import RATE, say, write_recordings
@@ -108,3 +109,27 @@ def test_a_recogniser_does_not_translate(capsys: pytest.CaptureFixture[str], mod
     code, _, err = call(capsys, "translate", model, "hello")
     assert code == 2
     assert "transcribe" in err
+
+
+def test_the_microphone_answers_after_each_pause(
+    capsys: pytest.CaptureFixture[str], model: Path, sounds: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    silence = np.zeros(microphone.RATE, np.float32)
+    word = say("low high low")
+    wave = np.concatenate([silence, word, silence, word, silence])
+    size = round(microphone.BLOCK * microphone.RATE)
+    blocks = [wave[i : i + size] for i in range(0, len(wave), size)]
+    monkeypatch.setattr(microphone, "microphone", lambda: iter(blocks))
+    code, out, err = call(capsys, "transcribe", model, "--mic")
+    assert code == 0
+    assert len(out.splitlines()) == 2
+    assert "Ctrl-C" in err
+    commands = tmp_path / "commands.txt"
+    commands.write_text("low\nhigh\n")
+    code, out, _ = call(capsys, "listen", model, "--mic", "--commands", commands, "--threshold", "0")
+    assert code == 0
+    assert [line.split("\t")[0] in ("low", "high") for line in out.splitlines()] == [True, True]
+    for words in ([], ["--mic", sounds.parent / "0.wav"]):
+        code, out, err = call(capsys, "transcribe", model, *words)
+        assert code == 2
+        assert "--mic" in err

@@ -18,8 +18,10 @@ FORMATS = ("text", "srt", "vtt")
 def transcribe(
     model: Annotated[str, typer.Argument(help="A model directory, or the name of a built-in model.")],
     files: Annotated[
-        list[Path], typer.Argument(help="Recordings: wav, flac, ogg, mp3; or vectors for models that read them.")
-    ],
+        list[Path] | None,
+        typer.Argument(help="Recordings: wav, flac, ogg, mp3; or vectors for models that read them."),
+    ] = None,
+    mic: Annotated[bool, typer.Option("--mic", help="Hear the microphone (extra mic); a line for each pause.")] = False,
     beam: Annotated[int, typer.Option(help="Hypotheses kept at each step; 1 is greedy.")] = 4,
     max_len: Annotated[int, typer.Option(help="Tokens of a part between silences at most.")] = 400,
     form: Annotated[str, typer.Option("--format", help="text, or subtitles: srt or vtt.")] = "text",
@@ -39,12 +41,13 @@ def transcribe(
     glassformer transcribe runs/voice a.wav b.mp3
     """
     from glassformer.api import load_transcriber
+    from glassformer.cli.speaking import recordings
     from glassformer.decode.options import DecodeOptions
     from glassformer.errors import UserError, require
 
     require(form in FORMATS, f"There is no format {form!r}.", f"Choose {', '.join(FORMATS)}.")
     require(
-        form == "text" or (len(files) == 1 and not as_json),
+        form == "text" or (files is not None and len(files) == 1 and not as_json),
         "Subtitles are for one file at a time.",
         "Give one file, without --json.",
     )
@@ -52,18 +55,19 @@ def transcribe(
     transcriber = load_transcriber(model, engine, precision, language, task)  # type: ignore[arg-type]
     if not quiet:
         typer.echo(f"engine: {transcriber.engine}", err=True)
-    n_bad = 0
-    for file, answer in zip(
-        files, transcriber.transcribe_files(files, options, as_json or form != "text"), strict=True
-    ):
-        if isinstance(answer, UserError):
-            n_bad += 1
-            typer.echo(f"glassformer: {answer}", err=True)
-        for line in _shown(file, answer, form, as_json):
-            print(line)
-        sys.stdout.flush()
+    n_bad = n_all = 0
+    for together in recordings(files, mic):
+        n_all += len(together)
+        answers = transcriber.transcribe_files(together, options, as_json or form != "text")
+        for file, answer in zip(together, answers, strict=True):
+            if isinstance(answer, UserError):
+                n_bad += 1
+                typer.echo(f"glassformer: {answer}", err=True)
+            for line in _shown(file, answer, form, as_json):
+                print(line)
+            sys.stdout.flush()
     if n_bad:
-        typer.echo(f"glassformer: {n_bad} of {len(files)} files could not be heard.", err=True)
+        typer.echo(f"glassformer: {n_bad} of {n_all} files could not be heard.", err=True)
         raise typer.Exit(2)
 
 
