@@ -26,7 +26,6 @@ from glassformer.cli import (
     serve,
     sizes,
     train,
-    train_transcribe,
     transcribe,
     translate,
 )
@@ -59,7 +58,6 @@ for verb in (
 app.command()(learn.learn)
 app.command()(look.look)
 app.command("import")(import_.import_)
-train.train.command()(train_transcribe.transcribe)
 app.add_typer(train.train, name="train")
 
 
