@@ -2,7 +2,7 @@
 
 import json
 import random
-import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +12,8 @@ from glassformer.learn.find import find_step
 from glassformer.learn.sentences import parse
 from glassformer.learn.site import SCRIPTS, STATIC
 from glassformer.learn.steps import STEPS
-from tests.learn import browser as browser_module
-from tests.learn.browser import Browser
+from tests import browser as browser_module
+from tests.browser import Chromium, Tab
 from tests.learn.test_question import CASES, NUMBERS, WRITTEN
 from tests.learn.test_steps import OWN
 
@@ -30,12 +30,13 @@ def test_without_a_browser_these_tests_are_skipped_unless_it_is_required(monkeyp
         browser_module.chromium_or_skip()
 
 
-@pytest.fixture
-def script(browser: Browser) -> Browser:
-    """An empty page with the lesson's mathematics in it."""
-    for name in SCRIPTS[:-1]:  # the last one draws the page
-        browser.run(re.sub("^const ", "var ", (STATIC / name).read_text(encoding="utf-8"), flags=re.MULTILINE))
-    return browser
+@pytest.fixture(scope="module")
+def script(chromium: Chromium) -> Iterator[Tab]:
+    """An empty page with the lesson's mathematics in it, which no test changes."""
+    with chromium.tab() as tab:
+        for name in SCRIPTS[:-1]:  # the last one draws the page
+            tab.wait(tab.page.add_script_tag(path=STATIC / name))
+        yield tab
 
 
 def assert_same(found: Any, wanted: Any, where: str = "") -> None:
@@ -71,20 +72,20 @@ def random_texts(n: int) -> list[list[str]]:
 
 
 @pytest.mark.parametrize("step", LIVE, ids=lambda step: step.name)
-def test_the_page_computes_what_python_computes(script: Browser, step: Any) -> None:
+def test_the_page_computes_what_python_computes(script: Tab, step: Any) -> None:
     texts = [step.example.split("\n"), *OWN, *random_texts(25)]
     example = json.dumps(step.example.split("\n"))
     call = f"{json.dumps(texts)}.map((text) => Lesson.show({step.name!r}, text, {example}))"
-    for text, found in zip(texts, script.run(call), strict=True):
+    for text, found in zip(texts, json.loads(script.run(f"JSON.stringify({call})")), strict=True):
         wanted = json.loads(json.dumps(step.show(parse(text)).to_data()))
         assert_same(found, wanted, f"{step.name} of {text}")
 
 
-def test_the_page_has_every_live_step(script: Browser) -> None:
+def test_the_page_has_every_live_step(script: Tab) -> None:
     assert script.run("Object.keys(Lesson.makers)") == [step.name for step in LIVE]
 
 
-def test_the_page_reads_and_judges_answers_as_python_does(script: Browser) -> None:
+def test_the_page_reads_and_judges_answers_as_python_does(script: Tab) -> None:
     for question, given, right in CASES:
         data = json.dumps(question.to_data())
         assert script.run(f"Lesson.accepts({data}, {json.dumps(given)})") is right
@@ -96,19 +97,17 @@ def test_the_page_reads_and_judges_answers_as_python_does(script: Browser) -> No
         assert script.run(f"Maths.writeNumber({json.dumps(value)})") == written
 
 
-def visit(browser: Browser, site: Path, name: str) -> None:
-    browser.open(f"{site.as_uri()}#{name}")
-    browser.wait_until(lambda: browser.run(f"!document.getElementById('step-{name}').hidden"))
+def visit(tab: Tab, site: Path, name: str) -> None:
+    tab.open(f"{site.as_uri()}#{name}")
+    tab.until(f"!document.getElementById('step-{name}').hidden")
 
 
 @pytest.mark.parametrize("width", [1280, 360])
-def test_every_step_opens_without_a_word_on_the_console_and_without_a_request(
-    browser: Browser, site: Path, width: int
-) -> None:
-    browser.size(width, 800, dark=width == 360)
-    browser.open(site.as_uri())
+def test_every_step_opens_without_a_word_on_the_console_and_without_a_request(tab: Tab, site: Path, width: int) -> None:
+    tab.size(width, 800, dark=width == 360)
+    tab.open(site.as_uri())
     for i, step in enumerate(STEPS):
-        seen = browser.run(
+        seen = tab.run(
             """(() => {
               const open = [...document.querySelectorAll("main section")].filter((s) => !s.hidden);
               const parts = "h2, p, figcaption, textarea, button, form, svg, .scroll, .bars, .pieces";
@@ -131,132 +130,117 @@ def test_every_step_opens_without_a_word_on_the_console_and_without_a_request(
         assert seen["wide"] <= width
         assert seen["outside"] == []
         if i + 1 < len(STEPS):
-            browser.run("document.querySelector('main section:not([hidden]) .onward a:last-child').click()")
+            tab.run("document.querySelector('main section:not([hidden]) .onward a:last-child').click()")
             name = STEPS[i + 1].name
-            browser.wait_until(lambda name=name: browser.run(f"!document.getElementById('step-{name}').hidden"))
-    assert browser.complaints() == []
-    assert set(browser.requests()) == {site.as_uri()}
+            tab.until(f"!document.getElementById('step-{name}').hidden")
+    assert tab.complaints == []
+    assert set(tab.requests) == {site.as_uri()}
 
 
-def test_the_numbers_follow_the_sentences(browser: Browser, site: Path) -> None:
-    visit(browser, site, "first-order")
+def test_the_numbers_follow_the_sentences(tab: Tab, site: Path) -> None:
+    visit(tab, site, "first-order")
     read = (
         "[...document.querySelectorAll('#step-first-order .bars li')].map((li) => li.innerText.split('\\n').join(' '))"
     )
     cells = "document.querySelectorAll('#step-first-order .bars .number')"
-    assert browser.run(f"[...{cells}].map((n) => n.textContent)") == ["0.50", "0.30", "0.20"]
-    browser.run("document.getElementById('text-first-order').select(), 0")
-    browser.run("document.getElementById('text-first-order').focus()")
-    browser.type("we go home *3\nwe go out")
-    labels = browser.run(
+    assert tab.run(f"[...{cells}].map((n) => n.textContent)") == ["0.50", "0.30", "0.20"]
+    tab.run("document.getElementById('text-first-order').select(), 0")
+    tab.run("document.getElementById('text-first-order').focus()")
+    tab.type("we go home *3\nwe go out")
+    labels = tab.run(
         "[...document.querySelectorAll('#step-first-order .bars li > :first-child')].map((n) => n.textContent)"
     )
-    assert labels == ["home", "out"], browser.run(read)
-    assert browser.run(f"[...{cells}].map((n) => n.textContent)") == ["0.75", "0.25"]
-    assert "“out”" in browser.run("document.querySelector('#step-first-order .question label').textContent")
-    browser.run("document.querySelector('#step-first-order .reset').click()")
-    assert browser.run(f"[...{cells}].map((n) => n.textContent)") == ["0.50", "0.30", "0.20"]
-    assert browser.complaints() == []
+    assert labels == ["home", "out"], tab.run(read)
+    assert tab.run(f"[...{cells}].map((n) => n.textContent)") == ["0.75", "0.25"]
+    assert "“out”" in tab.run("document.querySelector('#step-first-order .question label').textContent")
+    tab.run("document.querySelector('#step-first-order .reset').click()")
+    assert tab.run(f"[...{cells}].map((n) => n.textContent)") == ["0.50", "0.30", "0.20"]
+    assert tab.complaints == []
 
 
-def test_steps_that_share_an_example_share_the_change(browser: Browser, site: Path) -> None:
-    visit(browser, site, "skips")
-    browser.run("document.getElementById('text-skips').select(), document.getElementById('text-skips').focus()")
-    browser.type("the red fox ran home\nthe blue fox ran away")
-    browser.run("location.hash = 'masking'")
-    browser.wait_until(lambda: browser.run("!document.getElementById('step-masking').hidden"))
-    assert browser.run("document.getElementById('text-masking').value") == "the red fox ran home\nthe blue fox ran away"
-    assert "red … ran" in browser.run("document.querySelector('#step-masking .figures').innerText")
+def test_steps_that_share_an_example_share_the_change(tab: Tab, site: Path) -> None:
+    visit(tab, site, "skips")
+    tab.run("document.getElementById('text-skips').select(), document.getElementById('text-skips').focus()")
+    tab.type("the red fox ran home\nthe blue fox ran away")
+    tab.run("location.hash = 'masking'")
+    tab.until("!document.getElementById('step-masking').hidden")
+    assert tab.run("document.getElementById('text-masking').value") == "the red fox ran home\nthe blue fox ran away"
+    assert "red … ran" in tab.run("document.querySelector('#step-masking .figures').innerText")
 
 
-def test_a_text_that_does_not_fit_says_so_and_shows_the_example(browser: Browser, site: Path) -> None:
-    visit(browser, site, "second-order")
+def test_a_text_that_does_not_fit_says_so_and_shows_the_example(tab: Tab, site: Path) -> None:
+    visit(tab, site, "second-order")
     box = "document.getElementById('text-second-order')"
-    browser.run(f"{box}.value = '', {box}.dispatchEvent(new Event('input'))")
-    note = browser.run("document.querySelector('#step-second-order .note').innerText")
+    tab.run(f"{box}.value = '', {box}.dispatchEvent(new Event('input'))")
+    note = tab.run("document.querySelector('#step-second-order .note').innerText")
     assert note == "There is no word in the text. So here is the example."
-    assert "battery ran" in browser.run("document.querySelector('#step-second-order .figures').innerText")
-    assert browser.run(f"{box}.value") == ""
+    assert "battery ran" in tab.run("document.querySelector('#step-second-order .figures').innerText")
+    assert tab.run(f"{box}.value") == ""
 
 
-def test_what_a_reader_types_is_text_only(browser: Browser, site: Path) -> None:
-    visit(browser, site, "one-hot")
+def test_what_a_reader_types_is_text_only(tab: Tab, site: Path) -> None:
+    visit(tab, site, "one-hot")
     box = "document.getElementById('text-one-hot')"
     evil = "<img src=x onerror=document.title=1> </script> <b>x</b>"
-    browser.run(f"{box}.value = {json.dumps(evil)}, {box}.dispatchEvent(new Event('input'))")
-    assert browser.run("document.querySelectorAll('main img, main b').length") == 0
-    assert "<b>x</b>" in browser.run("document.querySelector('#step-one-hot .figures').innerText")
-    assert browser.complaints() == []
-    assert set(browser.requests()) == {site.as_uri()}
+    tab.run(f"{box}.value = {json.dumps(evil)}, {box}.dispatchEvent(new Event('input'))")
+    assert tab.run("document.querySelectorAll('main img, main b').length") == 0
+    assert "<b>x</b>" in tab.run("document.querySelector('#step-one-hot .figures').innerText")
+    assert tab.complaints == []
+    assert set(tab.requests) == {site.as_uri()}
 
 
 @pytest.mark.parametrize("name", ["one-hot", "masking", "cross-attention"])
-def test_a_question_is_answered_by_keyboard(browser: Browser, site: Path, name: str) -> None:
-    visit(browser, site, name)
+def test_a_question_is_answered_by_keyboard(tab: Tab, site: Path, name: str) -> None:
+    visit(tab, site, name)
     told = f"document.querySelector('#step-{name} .told').innerText"
     question = find_step(name).show().question
-    browser.run(f"document.getElementById('answer-{name}').focus()")
-    browser.type("no idea")
-    browser.press("Enter", 13, "\r")
-    assert browser.run(told) == f"Not quite. {question.hint}"
-    browser.run(f"document.getElementById('answer-{name}').select()")
-    browser.type(question.answer)
-    browser.press("Enter", 13, "\r")
-    assert browser.run(told) == "Right!"
+    tab.run(f"document.getElementById('answer-{name}').focus()")
+    tab.type("no idea")
+    tab.press("Enter")
+    assert tab.run(told) == f"Not quite. {question.hint}"
+    tab.run(f"document.getElementById('answer-{name}').select()")
+    tab.type(question.answer)
+    tab.press("Enter")
+    assert tab.run(told) == "Right!"
 
 
-def test_a_choice_is_checked_and_an_answer_shown(browser: Browser, site: Path) -> None:
-    visit(browser, site, "skip-connections")
+def test_a_choice_is_checked_and_an_answer_shown(tab: Tab, site: Path) -> None:
+    visit(tab, site, "skip-connections")
     section = "document.querySelector('#step-skip-connections')"
     for i, said in enumerate(["Not quite. Something is added to x. How much is it here?", "Right!"]):
-        browser.run(
-            f"{section}.querySelectorAll('input')[{i}].click(), {section}.querySelector('[type=submit]').click()"
-        )
-        assert browser.run(f"{section}.querySelector('.told').innerText") == said
-    browser.run(f"{section}.querySelector('.question .plain').click()")
-    assert browser.run(f"{section}.querySelector('.told').innerText") == "It is the input."
+        tab.run(f"{section}.querySelectorAll('input')[{i}].click(), {section}.querySelector('[type=submit]').click()")
+        assert tab.run(f"{section}.querySelector('.told').innerText") == said
+    tab.run(f"{section}.querySelector('.question .plain').click()")
+    assert tab.run(f"{section}.querySelector('.told').innerText") == "It is the input."
 
 
-def test_an_unknown_address_opens_the_first_step(browser: Browser, site: Path) -> None:
-    browser.open(f"{site.as_uri()}#nowhere")
-    browser.wait_until(lambda: browser.run("!document.getElementById('step-one-hot').hidden"))
-    assert browser.complaints() == []
+def test_an_unknown_address_opens_the_first_step(tab: Tab, site: Path) -> None:
+    tab.open(f"{site.as_uri()}#nowhere")
+    tab.until("!document.getElementById('step-one-hot').hidden")
+    assert tab.complaints == []
 
 
-def test_the_list_of_steps_is_folded_on_a_phone_and_open_beside_the_step(browser: Browser, site: Path) -> None:
+def test_the_list_of_steps_is_folded_on_a_phone_and_open_beside_the_step(tab: Tab, site: Path) -> None:
     for width, is_open in ((360, False), (1280, True)):
-        browser.size(width, 800)
-        visit(browser, site, "skips")
-        assert browser.run("document.querySelector('nav details').open") is is_open
+        tab.size(width, 800)
+        visit(tab, site, "skips")
+        assert tab.run("document.querySelector('nav details').open") is is_open
 
 
-def test_a_table_wider_than_the_page_says_so(browser: Browser, site: Path) -> None:
+def test_a_table_wider_than_the_page_says_so(tab: Tab, site: Path) -> None:
     for width, is_cut in ((360, True), (1280, False)):
-        browser.size(width, 800)
-        visit(browser, site, "pictures")
+        tab.size(width, 800)
+        visit(tab, site, "pictures")
         tables = "[...document.querySelectorAll('#step-pictures .scroll')]"
-        cut = browser.run(f"{tables}.map((t) => t.scrollWidth > t.clientWidth)")
-        assert browser.run(f"{tables}.map((t) => !t.nextElementSibling.hidden)") == cut
+        cut = tab.run(f"{tables}.map((t) => t.scrollWidth > t.clientWidth)")
+        assert tab.run(f"{tables}.map((t) => !t.nextElementSibling.hidden)") == cut
         assert any(cut) is is_cut
 
 
-def test_text_and_background_differ_enough_in_light_and_dark(browser: Browser, site: Path) -> None:
+def test_text_and_background_differ_enough_in_light_and_dark(tab: Tab, site: Path) -> None:
     """WCAG's ratio of 4.5 for all text in tables, however deep the colour under it."""
-    ratio = """[...document.querySelectorAll("td, th, p, label, button, a, li span")].map((n) => {
-      if (!n.offsetParent || !n.innerText) return 21;
-      const canvas = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });
-      const rgb = (colour, under) => { canvas.fillStyle = under; canvas.fillRect(0, 0, 1, 1); canvas.fillStyle = colour;
-        canvas.fillRect(0, 0, 1, 1); return [...canvas.getImageData(0, 0, 1, 1).data].slice(0, 3); };
-      const light = (c) => c.map((v) => v / 255).map((v) => v <= .04045 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4)
-        .reduce((sum, v, i) => sum + v * [.2126, .7152, .0722][i], 0);
-      let under = n; const none = "rgba(0, 0, 0, 0)";
-      while (under.parentElement && getComputedStyle(under).backgroundColor === none) under = under.parentElement;
-      const back = getComputedStyle(under).backgroundColor;
-      const [a, b] = [light(rgb(getComputedStyle(n).color, back)), light(rgb(back, back))].sort((x, y) => y - x);
-      return (a + .05) / (b + .05);
-    }).reduce((a, b) => Math.min(a, b))"""
     for dark in (False, True):
-        browser.size(1280, 900, dark)
+        tab.size(1280, 900, dark)
         for name in ("positions", "first-order"):
-            visit(browser, site, name)
-            assert browser.run(ratio) >= 4.5, (name, dark)
+            visit(tab, site, name)
+            assert tab.least_contrast() >= 4.5, (name, dark)

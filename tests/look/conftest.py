@@ -1,20 +1,19 @@
-"""Small model directories of every task to look at, and one browser for all tests of a process."""
+"""Small model directories of every task to look at."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
-import torch
+from PIL import Image
 
 from glassformer import config
 from glassformer.data.features import FeatureSettings
 from glassformer.data.labels import Labels
 from glassformer.data.tokenizer import Tokenizer, train_tokenizer, with_mask
-from glassformer.look.scene import Scene, look_at, scene_of
+from glassformer.look.scene import Scene, look_at
 from glassformer.look.subject import LookOptions
-from glassformer.look.subject_picture import picture
 from glassformer.model.settings import (
     AttentionSettings,
     ClassHeadSettings,
@@ -24,13 +23,14 @@ from glassformer.model.settings import (
     FramesSettings,
     ModelSettings,
     NormSettings,
+    PatchesSettings,
     RegressionHeadSettings,
     TokenHeadSettings,
+    VectorsSettings,
 )
 from glassformer.tasks.model_dir import LoadedModel, load_model, save_model
-from tests.builders import FRONT_ENDS, encoder_only, rough, stack, tokens
+from tests.builders import rough, stack, tokens
 from tests.data.sounds import write_sound
-from tests.learn.browser import Browser, chromium_or_skip
 from tests.tasks.tones import RATE, say
 
 TEXTS = ["the old man reads a book", "the young woman writes a long letter", "where is the station please"] * 4
@@ -41,7 +41,7 @@ def tokenizer_of(sentences: bool = True) -> Tokenizer:
     return train_tokenizer(TEXTS, "word", 320, sentences=sentences)
 
 
-def save(folder: Path, task: str, settings: ModelSettings, words: Tokenizer, **about: Any) -> LoadedModel:
+def save(folder: Path, task: str, settings: ModelSettings, words: Tokenizer | None, **about: Any) -> LoadedModel:
     """A model with rough weights, whose answers mean nothing but are always the same."""
     save_model(folder, task, rough(settings), words, about={"context": 64, **about})
     return load_model(folder)
@@ -94,9 +94,36 @@ def recogniser(tmp_path_factory: pytest.TempPathFactory) -> LoadedModel:
         encoder=stack(),
         decoder=stack(),
         tie_source_target=False,
+        ctc=TokenHeadSettings(),
     )
     features = FeatureSettings(n_features=8, n_mels=8, rate=RATE, n_fft=256)
-    return save(tmp_path_factory.mktemp("recogniser"), "transcribe", settings, words, features=config.to_data(features))
+    return save(
+        tmp_path_factory.mktemp("recogniser"), "transcribe", settings, words, features=config.to_data(features), ctc=0.3
+    )
+
+
+@pytest.fixture(scope="session")
+def pictures(tmp_path_factory: pytest.TempPathFactory) -> LoadedModel:
+    """A model of pictures in colour, and two of them beside it."""
+    folder, dice = tmp_path_factory.mktemp("pictures"), np.random.default_rng(0)
+    for i in range(2):
+        Image.fromarray(dice.integers(0, 256, (8, 12, 3), dtype=np.uint8)).save(folder / f"{i}.png")
+    source, head = PatchesSettings(height=8, width=12, patch=4), ClassHeadSettings(n_classes=3, pooling="first")
+    settings = EncoderOnlySettings(source=source, encoder=stack(), head=head, tie_output=False)
+    labels = config.to_data(Labels("class", ("cat", "dog", "hen")))
+    use = {"mean": [0.4, 0.5, 0.6], "std": [0.2, 0.25, 0.3]}
+    return save(folder, "classify", settings, None, labels=labels, input="pictures", pictures=use)
+
+
+@pytest.fixture(scope="session")
+def gestures(tmp_path_factory: pytest.TempPathFactory) -> LoadedModel:
+    """A model of series of three numbers a step, and a file of two such series."""
+    folder, dice = tmp_path_factory.mktemp("gestures"), np.random.default_rng(0)
+    np.savez(folder / "gestures.npz", x=dice.normal(size=(13, 3)), lengths=[7, 6])
+    source, head = VectorsSettings(n_features=3, dropout=0.0), ClassHeadSettings(n_classes=2)
+    settings = EncoderOnlySettings(source=source, encoder=stack(), head=head, tie_output=False)
+    labels = config.to_data(Labels("class", ("wave", "point")))
+    return save(folder, "classify", settings, None, labels=labels, input="vectors", n_features=3)
 
 
 @dataclass(frozen=True)
@@ -104,6 +131,7 @@ class Kind:
     """Two inputs of a task, seen through."""
 
     task: str
+    places: list[str]  # texts, or names of files
     scenes: list[Scene]
 
 
@@ -113,6 +141,8 @@ def kinds(
     completer: LoadedModel,
     filler: LoadedModel,
     recogniser: LoadedModel,
+    pictures: LoadedModel,
+    gestures: LoadedModel,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> dict[str, Kind]:
     """Every kind of model that look shows."""
@@ -121,7 +151,7 @@ def kinds(
         write_sound(folder / f"{name}.wav", say(name), RATE)
 
     def texts(loaded: LoadedModel, *given: str) -> Kind:
-        return Kind(loaded.task, [look_at(loaded, text, OPTIONS) for text in given])
+        return Kind(loaded.task, list(given), [look_at(loaded, text, OPTIONS) for text in given])
 
     good = Labels("class", ("good", "bad", "neither"))
     many, number = Labels("classes", ("old", "young", "long")), Labels("number")
@@ -135,22 +165,7 @@ def kinds(
         "number": texts(classifier(folder / "number", number), TEXTS[0], "the old man reads a letter"),
         "transcribe": texts(recogniser, str(folder / "low high.wav"), str(folder / "high.wav")),
     }
-    model = encoder_only("patches", head=ClassHeadSettings(n_classes=3, pooling="first"), tie_output=False)
-    assert model.settings.source == FRONT_ENDS["patches"]
-    pictures = torch.rand(2, 2, 8, 12, generator=torch.Generator().manual_seed(0))
-    scenes = [scene_of(model, picture(model, p, ["cat", "dog", "hen"], f"{i}.png")) for i, p in enumerate(pictures)]
-    return found | {"picture": Kind("classify", scenes)}
-
-
-@pytest.fixture(scope="session")
-def started_browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with Browser(chromium_or_skip(), tmp_path_factory.mktemp("profile")) as browser:
-        yield browser
-
-
-@pytest.fixture
-def browser(started_browser: Browser) -> Browser:
-    started_browser.size(1280, 900)
-    started_browser.open("about:blank")
-    started_browser.events.clear()
-    return started_browser
+    return found | {
+        "picture": texts(pictures, *(str(pictures.path / f"{i}.png") for i in range(2))),
+        "series": texts(gestures, *(f"{gestures.path / 'gestures.npz'}:{i}" for i in (1, 2))),
+    }

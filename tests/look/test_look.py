@@ -2,6 +2,8 @@
 
 import base64
 import json
+import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +20,11 @@ from glassformer.look.page import make_page, page_data
 from glassformer.look.readings.attention_maps import attention_maps, mean_map, rollout
 from glassformer.look.scene import look_at
 from glassformer.look.subject import LONGEST, LookOptions
+from glassformer.tasks.classifier import Classifier
 from glassformer.tasks.model_dir import LoadedModel
+from glassformer.tasks.transcriber import DEFAULT, Transcriber
 from tests.builders import close
-from tests.look.conftest import Kind
+from tests.look.conftest import OPTIONS, Kind
 
 TEXT, OTHER = "the old man reads a book", "the old woman reads a book"
 SHORT = LookOptions(max_tokens=6)
@@ -88,6 +92,54 @@ def test_every_kind_of_model_is_shown(kinds: dict[str, Kind]) -> None:
     assert [i for i, answer in enumerate(blank["answers"]) if answer >= 0] == [place]
     assert blank["names"][str(blank["answers"][place])].strip() in blank["answer"]
     assert blank["attribution"] is None  # its head bends
+
+
+@pytest.mark.parametrize("with_ctc", [True, False])
+def test_a_recording_s_tree_is_the_recogniser_s_own_search(
+    recogniser: LoadedModel, kinds: dict[str, Kind], with_ctc: bool
+) -> None:
+    given = kinds["transcribe"].scenes[0].subject.inputs[0]
+    assert given is not None
+    recogniser = replace(recogniser, about={**recogniser.about, "ctc": 0.3 if with_ctc else 0.0})
+    path = kinds["transcribe"].places[0]
+    found = look_at(recogniser, path, OPTIONS).subject
+    options = replace(DEFAULT, beam=OPTIONS.beam, max_len=OPTIONS.max_tokens or 0)
+    best = Transcriber(recogniser).backend.generate([given[0]], options)[0][0]
+    assert found.ctc == (0.3 if with_ctc else 0.0)
+    assert found.answer == recogniser.tokenizer.decode(best.ids)
+    assert [found.beam[i].token for i in found.best][: len(best.ids)] == best.ids
+    assert found.beam[found.best[-1]].total == pytest.approx(best.score, abs=1e-4)
+    assert len({node.token for node in found.beam if node.step == 1}) > 1  # the tree has branches
+    assert look_at(recogniser, path, LookOptions(answer="the station")).subject.beam == []
+
+
+def test_a_series_is_found_in_its_file(gestures: LoadedModel, tmp_path: Path) -> None:
+    file, classifier = gestures.path / "gestures.npz", Classifier(gestures)
+    with np.load(file) as arrays:
+        series = np.split(arrays["x"].astype(np.float32), [7])
+    np.save(tmp_path / "alone.npy", series[1])  # steps and features, and no more around it
+    first = look_at(gestures, str(file))
+    for given, values, title in (
+        (str(file), series[0], "gestures.npz:1"),
+        (f"{file}:2", series[1], "gestures.npz:2"),
+        (str(tmp_path / "alone.npy"), series[1], "alone.npy"),
+        (json.dumps(series[1].tolist()), series[1], "a series"),
+    ):
+        scene = look_at(gestures, given)
+        assert scene.subject.text == title
+        assert scene.subject.source == [f"step {i}" for i in range(len(values))]
+        close(scene.seen["source.input"][0], torch.tensor(values))
+        answer = classifier.classify([values])[0]
+        assert scene.subject.answer == answer.label
+        assert float(scene.seen["head.probabilities"].max()) == pytest.approx(answer.probability, abs=1e-6)
+    assert compare(first, look_at(gestures, f"{file}:2"))["map"] is None  # of other lengths
+    for wrong, said in (
+        (f"{file}:3", "gestures.npz has no series 3. It holds 2"),
+        ("nowhere.npz", "There is no file nowhere.npz"),
+        ("[[1, 2]]", "has 2 numbers a step, but the model reads 3"),
+    ):
+        with pytest.raises(UserError, match=re.escape(said)):
+            look_at(gestures, wrong)
 
 
 def test_the_page_holds_the_numbers_to_the_bit(translator: LoadedModel) -> None:

@@ -13,20 +13,21 @@ import pytest
 import torch
 
 from glassformer.errors import UserError
+from glassformer.look import training as look_training
 from glassformer.look.live import HERE, answer_query, make_server
 from glassformer.look.scene import look_at
 from glassformer.look.subject import LookOptions
-from glassformer.look.training import training_data, write_training_page
+from glassformer.look.training import _spread, training_data, write_training_page
 from glassformer.tasks.model_dir import LoadedModel, load_model
 from glassformer.train.checkpoint import trained, write_checkpoint
-from tests.learn.browser import Browser
+from tests.browser import Tab
 
 TEXT, OPTIONS = "the old man", LookOptions(beam=2, max_tokens=4)
 
 
 @pytest.fixture(scope="module")
 def run(translator: LoadedModel, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a run: metrics, and two saved states, of which the first looks everywhere alike."""
+    """The folder of a run: metrics, an early state that looks everywhere alike, and a validated one."""
     folder = tmp_path_factory.mktemp("run") / "mine"
     shutil.copytree(translator.path, folder)
     model = load_model(folder).model
@@ -35,7 +36,9 @@ def run(translator: LoadedModel, tmp_path_factory: pytest.TempPathFactory) -> Pa
         for name, p in model.named_parameters():
             if "w_q" in name:
                 p.zero_()
-    write_checkpoint(folder / "checkpoints" / "weights-00000100.safetensors", trained(model), {})
+    write_checkpoint(
+        folder / "early" / "weights-00000016.safetensors", {name: p.half() for name, p in trained(model).items()}, {}
+    )
     entries = [
         {"step": 100, "epoch": 0, "loss": 5.0, "lr": 1e-3},
         {"step": 100, "epoch": 0, "valid_loss": 4.5, "samples": ["the old man → <b>der</b>"]},
@@ -54,7 +57,7 @@ def test_a_run_is_told_by_its_metrics_and_saved_states(run: Path) -> None:
     }
     assert data["samples"] == [{"step": 100, "samples": ["the old man → <b>der</b>"]}]
     steps = data["states"]["steps"]
-    assert [state["step"] for state in steps] == ["100", "200", "end"]
+    assert [state["step"] for state in steps] == ["16", "200", "end"]
     end = look_at(load_model(run), TEXT, OPTIONS)
     name = "decoder.blocks.1.cross_attention"
     wanted = end.seen[f"{name}.weights"][0]
@@ -68,34 +71,44 @@ def test_a_run_is_told_by_its_metrics_and_saved_states(run: Path) -> None:
     assert training_data(run, None, OPTIONS)["states"] is None
 
 
+def test_a_page_has_room_for_so_many_states(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert [_spread(list(range(9)), most) for most in (2, 3, 9, 20)] == [[0, 8], [0, 4, 8], [*range(9)], [*range(9)]]
+    for step in (32, 64, 128):
+        shutil.copy(run / "early" / "weights-00000016.safetensors", run / "early" / f"weights-{step:08d}.safetensors")
+    monkeypatch.setattr(look_training, "ROOM", 0)
+    steps = training_data(run, TEXT, OPTIONS)["states"]["steps"]
+    for step in (32, 64, 128):
+        (run / "early" / f"weights-{step:08d}.safetensors").unlink()
+    assert [state["step"] for state in steps] == ["16", "200", "end"]
+
+
 def test_what_is_no_run_is_refused(run: Path, translator: LoadedModel, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"holds no metrics\.jsonl with entries"):
         training_data(translator.path, None, OPTIONS)
-    shutil.copytree(run, tmp_path / "bare", ignore=shutil.ignore_patterns("checkpoints"))
-    with pytest.raises(UserError, match="no saved weights in checkpoints"):
+    shutil.copytree(run, tmp_path / "bare", ignore=shutil.ignore_patterns("checkpoints", "early"))
+    with pytest.raises(UserError, match="has no saved weights"):
         training_data(tmp_path / "bare", TEXT, OPTIONS)
 
 
-def test_the_run_s_page_opens(browser: Browser, run: Path, tmp_path: Path) -> None:
+def test_the_run_s_page_opens(tab: Tab, run: Path, tmp_path: Path) -> None:
     write_training_page(tmp_path / "t.html", run, TEXT, OPTIONS)
     for width in (1200, 360):
-        browser.size(width, 800)
-        browser.open("about:blank")
-        browser.open((tmp_path / "t.html").as_uri())
-        assert browser.run("[...document.querySelectorAll('[data-curve]')].map((f) => f.dataset.curve)") == [
+        tab.size(width, 800)
+        tab.open((tmp_path / "t.html").as_uri())
+        assert tab.run("[...document.querySelectorAll('[data-curve]')].map((f) => f.dataset.curve)") == [
             "loss",
             "lr",
             "valid_loss",
         ]
-        assert browser.run("[...document.querySelectorAll('[data-step]')].map((f) => f.dataset.step)") == [
-            "100",
+        assert tab.run("[...document.querySelectorAll('[data-step]')].map((f) => f.dataset.step)") == [
+            "16",
             "200",
             "end",
         ]
-        assert "<b>der</b>" in browser.run("document.getElementById('view').innerText")
-        assert browser.run("document.documentElement.scrollWidth") <= width
-    assert browser.complaints() == []
-    assert set(browser.requests()) <= {"about:blank", (tmp_path / "t.html").as_uri()}
+        assert "<b>der</b>" in tab.run("document.getElementById('view').innerText")
+        assert tab.run("document.documentElement.scrollWidth") <= width
+    assert tab.complaints == []
+    assert set(tab.requests) == {(tmp_path / "t.html").as_uri()}
 
 
 @pytest.fixture
@@ -144,9 +157,9 @@ def test_a_port_that_is_taken_is_said(address: str) -> None:
         make_server(70000, lambda _: (200, ""))
 
 
-def test_the_form_in_the_page_looks_at_another_input(browser: Browser, address: str) -> None:
-    browser.open(address)
-    browser.run("document.querySelector('.live input').value = 'the young woman'")
-    browser.run("document.querySelector('.live button').click()")
-    browser.wait_until(lambda: "young" in (browser.run("document.querySelector('h1')?.innerText ?? ''")))
-    assert browser.complaints() == []
+def test_the_form_in_the_page_looks_at_another_input(tab: Tab, address: str) -> None:
+    tab.open(address)
+    tab.run("document.querySelector('.live input').value = 'the young woman'")
+    tab.run("document.querySelector('.live button').click()")
+    tab.until("document.querySelector('h1')?.innerText.includes('young')")
+    assert tab.complaints == []

@@ -3,8 +3,8 @@
 import base64
 import io
 import json
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from PIL import Image
 from glassformer.serve.app import Access
 from glassformer.serve.models import Served
 from glassformer.tasks.completer import Completer
-from tests.learn.browser import Browser, chromium_or_skip
+from tests.browser import Chromium, Tab
 from tests.serve.conftest import running
 from tests.serve.models import plain_completer
 
@@ -34,45 +34,22 @@ def address(models: dict[str, Served]) -> Iterator[str]:
         yield found
 
 
-@pytest.fixture(scope="module")
-def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with Browser(chromium_or_skip(), tmp_path_factory.mktemp("profile")) as browser:
-        yield browser
-
-
 class Page:
     """What a person does on the page."""
 
-    def __init__(self, browser: Browser, address: str) -> None:
-        self.browser, self.address = browser, address
+    def __init__(self, tab: Tab, address: str) -> None:
+        self.tab, self.address = tab, address
+        self.run, self.until, self.text = tab.run, tab.until, tab.text
+        self.click, self.press = tab.click, tab.press
 
     def open(self, where: str = "", width: int = 1280) -> "Page":
-        self.browser.size(width, 800)
-        self.browser.open("about:blank")
-        self.browser.open(f"{self.address}/{where}")
+        self.tab.size(width, 800)
+        self.tab.open(f"{self.address}/{where}")
         self.until("document.querySelector('#view .card, #key:not([hidden])')")
         return self
 
-    def run(self, script: str) -> Any:
-        return self.browser.run(script)
-
-    def until(self, script: str) -> None:
-        """Patient: the machine may be busy with other things."""
-        deadline = time.monotonic() + 60
-        while not self.run(f"Boolean({script})"):
-            assert time.monotonic() < deadline, f"never {script}: {self.text('body')}"
-            time.sleep(0.05)
-
-    def text(self, selector: str) -> str:
-        found: str = self.run(f"document.querySelector({json.dumps(selector)})?.innerText ?? ''")
-        return found
-
     def type(self, selector: str, text: str) -> None:
-        self.run(f"document.querySelector({json.dumps(selector)}).focus()")
-        self.browser.type(text)
-
-    def click(self, selector: str, n: int = 0) -> None:
-        self.run(f"document.querySelectorAll({json.dumps(selector)})[{n}].click()")
+        self.tab.type(text, into=selector)
 
     def marked(self, selector: str) -> list[str]:
         found: list[str] = self.run(
@@ -82,12 +59,10 @@ class Page:
 
 
 @pytest.fixture
-def page(started: Browser, address: str) -> Iterator[Page]:
-    started.events.clear()
-    yield Page(started, address)
-    assert started.complaints() == []
-    foreign = [url for url in started.requests() if not url.startswith((address, "about:", "data:", "blob:"))]
-    assert foreign == []
+def page(tab: Tab, address: str) -> Iterator[Page]:
+    yield Page(tab, address)
+    tab.run("localStorage.clear()")
+    assert tab.complaints == []
 
 
 def ask(address: str, path: str, **body: Any) -> Any:
@@ -116,7 +91,7 @@ def test_words_show_where_they_come_from(page: Page) -> None:
     at = words.index("Tee")
     page.run("document.querySelector('#target').focus()")
     for _ in range(at + 1):
-        page.browser.press("ArrowRight", 39)
+        page.press("ArrowRight")
     assert page.marked("#target") == ["Tee"]
     assert page.marked(".mirror") == ["tea"]
     assert page.text("#view .foot [role=status]") == "“Tee” comes from “tea”"
@@ -168,10 +143,10 @@ def test_an_answer_streams_and_stops(page: Page) -> None:
     page.click("#view .main")
     page.until("document.querySelector('#answer').innerText.length > 40")
     assert page.run("document.querySelector('#view .stop').hidden") is False
-    page.browser.press("Escape", 27)
+    page.press("Escape")
     page.until("document.querySelector('#view .stop').hidden")
     assert page.text(".notice") == "Stopped."
-    page.browser.wait_until(lambda: "rows_running 0" in httpx.get(f"{page.address}/metrics").text)
+    page.until("fetch('/metrics').then((found) => found.text()).then((text) => text.includes('rows_running 0'))")
 
 
 def test_a_seed_gives_the_answer_of_the_interface_and_certainty_is_shown(page: Page) -> None:
@@ -180,9 +155,7 @@ def test_a_seed_gives_the_answer_of_the_interface_and_certainty_is_shown(page: P
         page.run(f"document.querySelector('[name={name}]').value = {value!r}")
         page.run(f"document.querySelector('[name={name}]').dispatchEvent(new Event('input'))")
     page.type("#prompt", "the cat")
-    page.browser.call(
-        "Input.dispatchKeyEvent", type="keyDown", key="Enter", code="Enter", windowsVirtualKeyCode=13, modifiers=2
-    )
+    page.press("Control+Enter")
     page.until("/Done|ended/.test(document.querySelector('.notice').innerText)")
     options = {"seed": 7, "max_tokens": 20, "temperature": 0.5}
     wanted = ask(page.address, "complete", model="stories", prompts=["the cat"], options=options)
@@ -198,7 +171,7 @@ def test_a_seed_gives_the_answer_of_the_interface_and_certainty_is_shown(page: P
 def test_a_talk(page: Page) -> None:
     page.open("#model=talker")
     page.type("#message", "Hello")
-    page.browser.press("Enter", 13, "\r")
+    page.press("Enter")
     page.until("document.querySelector('#talk .assistant p').textContent.length > 5")
     page.until("document.querySelector('#view .stop').hidden")
     assert page.text("#talk .user p") == "Hello"
@@ -237,7 +210,7 @@ def test_look_inside_opens_the_trace(page: Page) -> None:
     page.until("document.querySelector('#target').innerText.includes('Tee')")
     link = "document.querySelector('.foot a')"
     page.run(f"{link}.dispatchEvent(new Event('focus'))")
-    page.browser.open(page.run(f"{link}.href"))
+    page.tab.open(page.run(f"{link}.href"))
     page.until("document.body.innerText.includes('Made by glassformer look')")
     assert "I like tea.→Ich mag Tee." in page.text("body")
 
@@ -266,12 +239,11 @@ def test_nothing_is_wider_than_a_phone(page: Page, where: str) -> None:
     assert page.run(unnamed) == []
 
 
-def test_the_language_is_the_browsers_or_the_chosen_one_and_what_was_typed_stays(page: Page) -> None:
-    agent: Callable[..., Any] = page.browser.call
-    name = page.run("navigator.userAgent")
-    try:
-        agent("Network.setUserAgentOverride", userAgent=name, acceptLanguage="de-AT,en")
-        page.open("#model=mood")
+def test_the_language_is_the_browsers_or_the_chosen_one_and_what_was_typed_stays(
+    chromium: Chromium, address: str
+) -> None:
+    with chromium.tab(locale="de-AT") as tab:
+        page = Page(tab, address).open("#model=mood")
         assert page.run("document.documentElement.lang") == "de"
         assert page.text("#views [aria-selected=true]") == "Einordnen"
         page.type("#source", "the cat")
@@ -280,9 +252,6 @@ def test_the_language_is_the_browsers_or_the_chosen_one_and_what_was_typed_stays
         assert page.run("document.querySelector('#source').value") == "the cat"
         page.open()
         assert page.run("document.documentElement.lang") == "en"
-    finally:
-        agent("Network.setUserAgentOverride", userAgent=name, acceptLanguage="en-US,en")
-        page.run("localStorage.clear()")
 
 
 def test_the_colours_can_be_chosen(page: Page) -> None:
@@ -293,18 +262,17 @@ def test_the_colours_can_be_chosen(page: Page) -> None:
         seen.append(page.run("[document.documentElement.dataset.theme, getComputedStyle(document.body).color]"))
     assert [name for name, _ in seen] == ["light", "dark", "system"]
     assert seen[0][1] == seen[2][1] != seen[1][1]
-    page.run("localStorage.clear()")
 
 
-def test_a_key_is_asked_for_where_the_server_wants_one(started: Browser, models: dict[str, Served]) -> None:
+def test_a_key_is_asked_for_where_the_server_wants_one(tab: Tab, models: dict[str, Served]) -> None:
     with running({"mood": models["mood"]}, access=Access(keys=["secret"])) as address:
-        page = Page(started, address).open()
+        page = Page(tab, address).open()
         page.type("#key input", "wrong")
-        page.browser.press("Enter", 13, "\r")
+        page.press("Enter")
         page.until("document.querySelector('#view .bad')")
         page.run("document.querySelector('#key input').select()")
         page.type("#key input", "secret")
-        page.browser.press("Enter", 13, "\r")
+        page.press("Enter")
         page.until("document.querySelector('#source')")
         assert page.run("document.querySelector('#key').hidden") is True
         page.type("#source", "the cat")
@@ -329,10 +297,11 @@ window.fetch = async (path, options) => {
 };"""
 
 
-def test_a_picture_is_dropped(page: Page) -> None:
+def test_a_picture_is_dropped(chromium: Chromium, address: str) -> None:
     """The model is played by a script: what counts is that the file arrives as it is."""
-    script = page.browser.call("Page.addScriptToEvaluateOnNewDocument", source=PLAYED)["identifier"]
-    try:
+    with chromium.tab() as tab:
+        tab.wait(tab.page.add_init_script(PLAYED))
+        page = Page(tab, address)
         page.open("#model=eyes")
         for data, seen in ((picture(), "boot"), (b"no picture", "This file is not a picture.")):
             drop = f"""(() => {{
@@ -344,29 +313,24 @@ def test_a_picture_is_dropped(page: Page) -> None:
             page.run(drop)
             page.until(f"document.querySelector('.stack').innerText.includes({seen!r})")
         assert base64.b64decode(page.run("sent")) == picture()
-    finally:
-        page.browser.call("Page.removeScriptToEvaluateOnNewDocument", identifier=script)
+        assert tab.complaints == []
 
 
 def test_what_is_spoken_arrives_as_a_recording(address: str, tmp_path: Path) -> None:
     """The microphone is played by a file with a tone; it must come out with the same pitch."""
     rate, pitch = 48_000, 440
     soundfile.write(tmp_path / "tone.wav", 0.5 * np.sin(2 * np.pi * pitch * np.arange(rate) / rate), rate)
-    fake = tmp_path / "chromium"
-    fake.write_text(
-        f"#!/bin/sh\nexec {chromium_or_skip()} --use-fake-device-for-media-stream --use-fake-ui-for-media-stream "
-        f'--use-file-for-fake-audio-capture={tmp_path / "tone.wav"} "$@"\n'
-    )
-    fake.chmod(0o755)
-    with Browser(str(fake), tmp_path / "profile") as browser:
-        browser.call("Page.addScriptToEvaluateOnNewDocument", source=PLAYED)
-        page = Page(browser, address).open("#model=ears")
+    played = f"--use-file-for-fake-audio-capture={tmp_path / 'tone.wav'}"
+    browser = Chromium("--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream", played)
+    with closing(browser), browser.tab() as tab:
+        tab.wait(tab.page.add_init_script(PLAYED))
+        page = Page(tab, address).open("#model=ears")
         page.click(".round")
         page.until("document.querySelector('.notice').innerText === 'Recording … 1 s'")
         page.click(".round")
         page.until("document.querySelector('#transcript').innerText === 'hello'")
         heard, found_rate = soundfile.read(io.BytesIO(bytes(page.run("sent"))))
-        assert browser.complaints() == []
+        assert tab.complaints == []
     assert (found_rate, heard.ndim) == (16_000, 1)
     assert len(heard) > 0.8 * found_rate
     loudest = np.abs(np.fft.rfft(heard)).argmax() * found_rate / len(heard)
