@@ -51,6 +51,7 @@ def test_files_made(run: Path) -> None:
         "losses.png",
         "checkpoints",
         "data",
+        "early",
     }
     assert not list(run.rglob("*.part"))
 

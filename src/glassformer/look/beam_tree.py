@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from glassformer.decode.options import Hypothesis
+from glassformer.decode.beam import beam_search
+from glassformer.decode.options import DecodeOptions, Hypothesis
 from glassformer.decode.steps import Steps
 
 
@@ -23,8 +24,9 @@ class Node:
 class WatchedSteps:
     """Steps of one sentence's search, with a record of what was fed and what came of it."""
 
-    def __init__(self, steps: Steps) -> None:
-        self.steps = steps
+    def __init__(self, steps: Steps, normalise: bool = True) -> None:
+        """Scores that are log-probabilities already are not to be normalised again, as in the search itself."""
+        self.steps, self.normalise = steps, normalise
         self.nodes: list[Node] = []
         self.rows: list[int] = []  # the node that each row of the beam has come to
         self.children: dict[int, Tensor] = {}  # node -> log-probabilities (N) of what may follow it
@@ -39,7 +41,7 @@ class WatchedSteps:
                 self._grow(parent, token) for parent, token in zip(self.rows, ids[:, -1].tolist(), strict=True)
             ]
         for row, node in enumerate(self.rows):
-            self.children[node] = scores[row].float().log_softmax(dim=-1)
+            self.children[node] = scores[row].float().log_softmax(dim=-1) if self.normalise else scores[row].float()
         self.n_steps += 1
         return scores
 
@@ -70,6 +72,24 @@ class WatchedSteps:
         depth = 1 if parent < 0 else self.nodes[parent].step + 1
         self.nodes.append(Node(parent, token, log_p, before + log_p, depth, ended))
         return len(self.nodes) - 1
+
+
+@dataclass(frozen=True)
+class Watched:
+    """The answer of a search, its tree, and the answer's way through it."""
+
+    ids: list[int]
+    nodes: list[Node]
+    path: list[int]
+
+
+def watched_search(steps: Steps, start: Tensor, options: DecodeOptions, end: int, normalise: bool = True) -> Watched:
+    """Beam search for one sentence, as it is done unseen."""
+    watched = WatchedSteps(steps, normalise)
+    found = beam_search(watched, start, options, end, normalise)[0]
+    ids = found[0].ids if found else []
+    nodes = watched.finish(found, end)
+    return Watched(ids, nodes, best_path(nodes, [*ids, end]))
 
 
 def best_path(nodes: list[Node], ids: list[int]) -> list[int]:

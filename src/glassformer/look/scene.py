@@ -50,6 +50,7 @@ class Scene:
             "best": self._best(used),
             "beam": [vars(node) for node in subject.beam],
             "path": subject.best,
+            "ctc": subject.ctc,
             "lens": self._lens(used),
             "attribution": self._attribution(),
             "ablation": self._ablation(ablate),

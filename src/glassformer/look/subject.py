@@ -42,6 +42,7 @@ class Subject:
     kind: AnswerKind = "choice"
     beam: list[Node] = field(default_factory=list)
     best: list[int] = field(default_factory=list)  # the nodes of the answer
+    ctc: float = 0.0  # the weight of CTC in the beam's scores, which then are no plain log-probabilities
     n_prompt: int = 0  # positions whose answer was given, since the model reads on in its own input
     sense: dict[str, Any] | None = None  # how positions lie on a picture or a recording
 
@@ -53,6 +54,10 @@ class Subject:
 
 def check_length(n: int) -> None:
     require(n <= LONGEST, f"The input has {n} positions, but look shows at most {LONGEST}.", "Give a shorter one.")
+
+
+def refuse_answer(options: LookOptions) -> None:
+    require(options.answer is None, "--answer is for models that write.", "Leave it out.")
 
 
 def show_tokens(tokens: list[str]) -> list[str]:

@@ -6,7 +6,9 @@ from pathlib import Path
 import torch
 
 from glassformer.data.tokenizer import END, START
+from glassformer.look.beam_tree import Watched, watched_search
 from glassformer.look.subject import LONGEST, LookOptions, Subject, check_length, show_tokens
+from glassformer.tasks.backend import fit_options
 from glassformer.tasks.model_dir import LoadedModel
 
 
@@ -20,14 +22,18 @@ def recording(loaded: LoadedModel, text: str, options: LookOptions) -> Subject:
     device = next(model.parameters()).device
     features = transcriber.extract([read_series(Path(text), transcriber.features)])[0]  # (t, f)
     given = features[None].to(device)
-    n_positions = model.encode(given).x.shape[1]
+    memory = model.encode(given)
+    n_positions = memory.x.shape[1]
     check_length(n_positions)
+    backend = transcriber.backend
     if options.answer is None:
-        search = replace(DEFAULT, beam=options.beam, max_len=min(options.max_tokens or LONGEST, LONGEST - 1))
-        found = transcriber.backend.generate([features], search)[0]
-        answer = found[0].ids if found else []
+        longest = min(options.max_tokens or LONGEST, LONGEST - 1)
+        search = fit_options(model, 0, replace(DEFAULT, beam=options.beam, max_len=longest))
+        start = torch.tensor([[START]], device=device)
+        found = watched_search(backend.steps(memory, search), start, search, END, normalise=not backend.ctc)
     else:
-        answer = tokenizer.encode(options.answer)
+        found = Watched(tokenizer.encode(options.answer), [], [])
+    answer = found.ids
     check_length(len(answer) + 1)
     step = transcriber.position_seconds
     return Subject(
@@ -38,5 +44,8 @@ def recording(loaded: LoadedModel, text: str, options: LookOptions) -> Subject:
         answer=tokenizer.decode(answer),
         answers=[*answer, END],
         name=lambda i: show_tokens(tokenizer.tokens([i]))[0],
+        beam=found.nodes,
+        best=found.path,
+        ctc=backend.ctc,
         sense={"kind": "sound", "seconds": step},
     )

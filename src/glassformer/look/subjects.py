@@ -2,22 +2,18 @@
 
 from collections.abc import Callable
 
-import numpy as np
 import torch
-from torch import Tensor
 
 from glassformer.data.tokenizer import END, START, Tokenizer
-from glassformer.decode.beam import beam_search
 from glassformer.decode.complete_options import CompleteOptions
 from glassformer.decode.options import DecodeOptions
 from glassformer.errors import UserError, require
-from glassformer.look.beam_tree import Node, WatchedSteps, best_path
-from glassformer.look.subject import LONGEST, AnswerKind, LookOptions, Subject, check_length, show_tokens
-from glassformer.look.subject_picture import picture
+from glassformer.look.beam_tree import Watched, watched_search
+from glassformer.look.subject import LONGEST, LookOptions, Subject, check_length, refuse_answer, show_tokens
+from glassformer.look.subject_classes import classified
 from glassformer.look.subject_sound import recording
-from glassformer.model import DecoderOnly, EncoderDecoder, EncoderOnly
+from glassformer.model import EncoderDecoder
 from glassformer.tasks.backend import DecoderSteps, fit_options
-from glassformer.tasks.classifier import Classifier
 from glassformer.tasks.completer import Completer
 from glassformer.tasks.filler import Filler
 from glassformer.tasks.generator import Generator
@@ -43,16 +39,14 @@ def _translation(loaded: LoadedModel, text: str, options: LookOptions) -> Subjec
     check_length(len(source) + 1)
     device = next(model.parameters()).device
     source_ids = torch.tensor([[*source, END]], device=device)
-    nodes: list[Node] = []
     if options.answer is None:
         longest = min(options.max_tokens or LONGEST, LONGEST - 1)
         search = fit_options(model, 0, DecodeOptions(beam=options.beam, nbest=options.beam, max_len=longest))
-        watched = WatchedSteps(DecoderSteps(model, model.encode(source_ids), options.beam, search.max_len + 1))
-        found = beam_search(watched, torch.tensor([[START]], device=device), search, END)[0]
-        answer = found[0].ids
-        nodes = watched.finish(found, END)
+        steps = DecoderSteps(model, model.encode(source_ids), options.beam, search.max_len + 1)
+        found = watched_search(steps, torch.tensor([[START]], device=device), search, END)
     else:
-        answer = tokenizer.encode(options.answer)
+        found = Watched(tokenizer.encode(options.answer), [], [])
+    answer = found.ids
     check_length(len(answer) + 1)
     return Subject(
         text=text,
@@ -62,8 +56,8 @@ def _translation(loaded: LoadedModel, text: str, options: LookOptions) -> Subjec
         answer=tokenizer.decode(answer),
         answers=[*answer, END],
         name=_namer(tokenizer),
-        beam=nodes,
-        best=best_path(nodes, [*answer, END]),
+        beam=found.nodes,
+        best=found.path,
     )
 
 
@@ -94,7 +88,7 @@ def _completion(loaded: LoadedModel, text: str, options: LookOptions) -> Subject
 
 
 def _blanks(loaded: LoadedModel, text: str, options: LookOptions) -> Subject:
-    _refuse_answer(options)
+    refuse_answer(options)
     filler = Filler(loaded)
     row = filler.encode(text)
     check_length(len(row.ids))
@@ -116,54 +110,13 @@ def _blanks(loaded: LoadedModel, text: str, options: LookOptions) -> Subject:
     )
 
 
-def _pictured(classifier: Classifier, path: str) -> Subject:
-    """A picture file."""
-    assert isinstance(classifier.model, EncoderOnly)
-    pixels = classifier.readable([path]).load(np.array([0])).source[0]
-    return picture(classifier.model, pixels, classifier.labels.names, path)
-
-
-def _classified(loaded: LoadedModel, text: str, options: LookOptions) -> Subject:
-    _refuse_answer(options)
-    classifier = Classifier(loaded)
-    if classifier.input == "pictures":
-        return _pictured(classifier, text)
-    parts = text.split("\t")  # a pair is parted by a tab, as everywhere
-    given = classifier.readable([parts if len(parts) > 1 else text]).load(np.array([0]))
-    model, tokenizer = classifier.model, loaded.tokenizer
-    assert isinstance(model, DecoderOnly | EncoderOnly)
-    given = given.to(next(model.parameters()).device)
-    check_length(given.source.shape[1])
-    inputs: tuple[Tensor | None, ...] = (given.source, given.keep)
-    inputs = inputs if isinstance(model, DecoderOnly) else (*inputs, given.types)
-    scores = model(*inputs)[0].float()
-    kinds: dict[str, AnswerKind] = {"class": "choice", "classes": "choices", "number": "number"}
-    kind = kinds[classifier.labels.kind]
-    said = classifier.classify([parts if len(parts) > 1 else text])[0].label
-    answer = f"{said:.4g}" if isinstance(said, float) else said if isinstance(said, str) else ", ".join(said) or "none"
-    return Subject(
-        text=text,
-        inputs=inputs,
-        source=show_tokens(tokenizer.tokens(given.source[0].tolist())),
-        target=[],
-        answer=answer,
-        answers=[-1 if kind == "number" else int(scores.argmax())],
-        name=lambda i: classifier.labels.names[i],
-        kind=kind,
-    )
-
-
 _MAKERS: dict[str, Callable[[LoadedModel, str, LookOptions], Subject]] = {
     "translate": _translation,
     "complete": _completion,
     "fill": _blanks,
-    "classify": _classified,
+    "classify": classified,
     "transcribe": recording,
 }
-
-
-def _refuse_answer(options: LookOptions) -> None:
-    require(options.answer is None, "--answer is for models that write.", "Leave it out.")
 
 
 def _namer(tokenizer: Tokenizer) -> Callable[[int], str]:

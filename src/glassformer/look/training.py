@@ -15,9 +15,11 @@ from glassformer.look.scene import Scene, look_at, scene_of, score_answers
 from glassformer.look.subject import LookOptions
 from glassformer.tasks.model_dir import load_model
 from glassformer.train.checkpoint import load_parameters, read_checkpoint
+from glassformer.train.early import weights_files
 from glassformer.train.report import read_metrics
 
 SCRIPTS = ("draw.js", "training.js")
+ROOM, BYTES = 4_000_000, 8  # of the page for attention, and of one number in it
 NO_CURVE = ("step", "epoch", "seconds", "samples")
 
 
@@ -68,17 +70,26 @@ def training_data(run: Path, text: str | None, options: LookOptions) -> dict[str
 
 @torch.no_grad()
 def states(run: Path, text: str, options: LookOptions) -> dict[str, Any]:
-    """The finished model's answer, and at each saved step its share and the attention with which it is given."""
+    """The finished model's answer, and at each kept step its share and the attention with which it is given."""
     loaded = load_model(run)
-    files = sorted((run / "checkpoints").glob("weights-*.safetensors"))
-    require(bool(files), f"{run} has no saved weights in checkpoints/.", "They are there while and after it trains.")
+    files = weights_files(run)
+    require(bool(files), f"{run} has no saved weights.", "They are there while and after it trains.")
     final = look_at(loaded, text, options)
-    found = [_state(final, "end")]
-    for file in reversed(files):
-        load_parameters(loaded.model, read_checkpoint(file).tensors)
-        found.insert(0, _state(scene_of(loaded.model, final.subject), str(int(file.stem.removeprefix("weights-")))))
-    subject = final.subject
+    end, subject = _state(final, "end"), final.subject
+    n_numbers = sum(final.seen[name].numel() for name in final.seen.names if name.endswith(".weights"))
+    found = []
+    for step in _spread(list(files), max(2, ROOM // (BYTES * n_numbers) - 1)):
+        load_parameters(loaded.model, read_checkpoint(files[step]).tensors)
+        found.append(_state(scene_of(loaded.model, subject), str(step)))
+    found.append(end)
     return {"text": text, "answer": subject.answer, "source": subject.source, "target": subject.target, "steps": found}
+
+
+def _spread(steps: list[int], most: int) -> list[int]:
+    """So many of them at most, evenly chosen, with the first and the last."""
+    if len(steps) <= most:
+        return steps
+    return [steps[round(i * (len(steps) - 1) / (most - 1))] for i in range(most)]
 
 
 def _state(scene: Scene, step: str) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from glassformer.train.settings import TrainSettings
 
 LR_TIMES_WIDTH, MOST_LR, GENTLE = 0.4, 5e-3, 0.2
 FEW_STEPS = 200  # a model that made fewer has hardly begun
-OURS = {"data", "tokenizer.json", "source_tokenizer.json", "recipe.toml", "metrics.jsonl", ".lock"}
+OURS = {"data", "tokenizer.json", "source_tokenizer.json", "recipe.toml", "metrics.jsonl", "early", ".lock"}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,7 +12,7 @@ from glassformer.decode.ctc import CtcPrefixes, JointSteps
 from glassformer.decode.options import DecodeOptions, Hypothesis
 from glassformer.decode.steps import Steps
 from glassformer.decode.tree import Tree, TreeSteps
-from glassformer.model import EncoderDecoder
+from glassformer.model import EncoderDecoder, Memory
 from glassformer.tasks.backend import DecoderSteps, fit_options
 
 FRAMES = 4096  # of features in a batch
@@ -47,10 +47,16 @@ class TranscribeBackend:
         memory = model.encode(batch.to(device), None if keep is None else keep.to(device))
         prefix = torch.full((len(features), 1), START, device=device)
         options = fit_options(model, 0, options)
+        steps = self.steps(memory, options)
+        if tree is not None:
+            steps = TreeSteps(steps, tree, len(features) * options.beam, normalise=not self.ctc)
+        return beam_search(steps, prefix, options, END, normalise=not self.ctc and tree is None)
+
+    def steps(self, memory: Memory, options: DecodeOptions) -> Steps:
+        """The decoder on its way, with CTC where the model has it: then the scores are log-probabilities already."""
+        model = self.model
         steps: Steps = DecoderSteps(model, memory, options.beam, 1 + options.max_len)
         if self.ctc and model.ctc is not None:
             log_p = model.ctc(memory.x).float().log_softmax(dim=-1)
             steps = JointSteps(steps, CtcPrefixes(log_p, memory.keep, options.beam, END), self.ctc)
-        if tree is not None:
-            steps = TreeSteps(steps, tree, len(features) * options.beam, normalise=not self.ctc)
-        return beam_search(steps, prefix, options, END, normalise=not self.ctc and tree is None)
+        return steps

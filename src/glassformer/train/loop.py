@@ -18,6 +18,7 @@ from glassformer.errors import UserError
 from glassformer.model.dropout import set_strength
 from glassformer.train.average import RunningMean
 from glassformer.train.checkpoint import load_parameters, trained, write_checkpoint
+from glassformer.train.early import keep_early
 from glassformer.train.machine import autocast
 from glassformer.train.optim import build_optimizer
 from glassformer.train.plan import measure_step, plan_steps
@@ -91,6 +92,7 @@ class Trainer:
             while not p.finished:
                 loss, n_tokens, norm = self._step()
                 self.report.step(p, loss, n_tokens, self._learning_rate(), norm)
+                keep_early(self.files.out, p.step, self.moving)
                 due = p.step >= p.n_steps or p.step >= p.next_validation
                 if due:
                     self._validate()

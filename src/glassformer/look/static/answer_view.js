@@ -47,6 +47,8 @@ const AnswerView = (() => {
       group.forEach((i, k) => place.set(i, [step, k]));
     }
     const deepest = Math.max(...[...byStep.values()].map((g) => g.length)), n = Math.max(...byStep.keys());
+    // Where CTC has its say, a score is a mean of two log-probabilities and no share of anything.
+    const worth = (node) => (run.ctc ? Draw.number(node.log_p, 2) : Draw.share(Math.exp(node.log_p)));
     const W = 134, H = 40, width = W * n + 100, height = H * deepest + 20;
     const svg = make("svg:svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": "The tree of the search; its table stands below" });
     const at = (i) => (i < 0 ? [40, 26] : [40 + W * place.get(i)[0], 26 + H * place.get(i)[1]]);
@@ -58,16 +60,17 @@ const AnswerView = (() => {
     nodes.forEach((node, i) => {
       const [x, y] = at(i), on = best.has(i), text = Data.nameOf(run, node.token), cut = [...text].length > 12 ? `${[...text].slice(0, 11).join("")}…` : text;
       const box = make("svg:g", {}, make("svg:rect", { x: x - 52, y: y - 15, width: 104, height: 30, rx: 5, fill: on ? "var(--piece)" : "var(--page)", stroke: on ? "var(--accent)" : "var(--line)", "stroke-dasharray": node.ended ? "4 2" : "none" }),
-        make("svg:text", { x, y: y - 1, "text-anchor": "middle", style: "font-size: 12px" }, cut), make("svg:text", { x, y: y + 11, "text-anchor": "middle", class: "soft", style: "font-size: 9.5px" }, `${Draw.share(Math.exp(node.log_p))} · Σ ${Draw.number(node.total, 2)}`));
-      box.addEventListener("pointermove", (event) => Draw.tip(event, `${text}: probability ${Draw.share(Math.exp(node.log_p))} here; log-probability of all up to here ${Draw.number(node.total)}`));
+        make("svg:text", { x, y: y - 1, "text-anchor": "middle", style: "font-size: 12px" }, cut), make("svg:text", { x, y: y + 11, "text-anchor": "middle", class: "soft", style: "font-size: 9.5px" }, `${worth(node)} · Σ ${Draw.number(node.total, 2)}`));
+      box.addEventListener("pointermove", (event) => Draw.tip(event, `${text}: ${run.ctc ? "score" : "probability"} ${worth(node)} here; ${run.ctc ? "score" : "log-probability"} of all up to here ${Draw.number(node.total)}`));
       box.addEventListener("pointerleave", Draw.hide);
       svg.append(box);
     });
-    const rows = nodes.map((node, i) => [`${node.step}`, node.parent < 0 ? "start" : Data.nameOf(run, nodes[node.parent].token), Data.nameOf(run, node.token), Draw.share(Math.exp(node.log_p)), Draw.number(node.total), best.has(i) ? "yes" : ""]);
+    const rows = nodes.map((node, i) => [`${node.step}`, node.parent < 0 ? "start" : Data.nameOf(run, nodes[node.parent].token), Data.nameOf(run, node.token), worth(node), Draw.number(node.total), best.has(i) ? "yes" : ""]);
     const details = make("details", {}, make("summary", {}, "As a table"), make("div", { class: "scroll tall", tabindex: "0" }, make("table", {},
-      make("thead", {}, make("tr", {}, ["step", "after", "token", "share", "sum of log-probabilities", "in the answer"].map((c) => make("th", { scope: "col" }, c)))),
+      make("thead", {}, make("tr", {}, ["step", "after", "token", run.ctc ? "score" : "share", run.ctc ? "sum of scores" : "sum of log-probabilities", "in the answer"].map((c) => make("th", { scope: "col" }, c)))),
       make("tbody", {}, rows.map((row) => make("tr", {}, row.map((c) => make("td", {}, c))))))));
-    return make("figure", {}, make("h3", {}, "The search"), make("figcaption", {}, `At each step the search keeps the ${deepest > 1 ? "best beginnings" : "best beginning"} of an answer, here from left to right: the token, its share, and the sum of log-probabilities up to it. Dashed boxes end an answer; the chosen one is framed in blue.`),
+    const how = run.ctc ? `its score (${Draw.number(1 - run.ctc, 2)} × the decoder's log-probability + ${Draw.number(run.ctc, 2)} × that of CTC, which hears the sound frame by frame), and the sum of scores up to it` : "its share, and the sum of log-probabilities up to it";
+    return make("figure", {}, make("h3", {}, "The search"), make("figcaption", {}, `At each step the search keeps the ${deepest > 1 ? "best beginnings" : "best beginning"} of an answer, here from left to right: the token, ${how}. Dashed boxes end an answer; the chosen one is framed in blue.`),
       make("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": "Search tree" }, svg), details);
   }
 
