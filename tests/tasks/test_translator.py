@@ -141,3 +141,16 @@ def test_json_is_one_object_a_line(
     assert len(first["translations"]) == 2
     assert {"text", "score", "tokens", "source_tokens", "alignment"} <= first["translations"][0].keys()
     assert second["translations"][0]["text"] == ""
+
+
+def test_much_work_says_how_far_it_is_and_answers_the_same(
+    translator: Translator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = ["a", "where", "the train", "is", "a where"]
+    options = DecodeOptions(beam=2, max_len=5)
+    whole = translator.translate_all(texts, options)
+    monkeypatch.setattr("glassformer.tasks.translator.TOGETHER", 2)
+    told: list[tuple[int, int]] = []
+    parts = translator.translate_all(texts, options, progress=lambda done, total: told.append((done, total)))
+    assert [[t.text for t in found] for found in parts] == [[t.text for t in found] for found in whole]
+    assert told == [(2, 5), (4, 5), (5, 5)]

@@ -14,13 +14,13 @@ class Bar:
         self.shown = 0
 
     def __enter__(self) -> "Bar":
-        self.bar.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self.bar.stop()
 
     def show(self, done: int, total: int) -> None:
+        self.bar.start()  # not before there is something to show
         self.bar.update(self.task, completed=done, total=total)
         if not self.console.is_terminal and self.lines * done // total > self.shown:
             self.shown = self.lines * done // total

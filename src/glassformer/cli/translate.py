@@ -37,6 +37,7 @@ def translate(
 ) -> None:
     """Translate texts, or stdin line by line: as many lines out as in, in their order."""
     from glassformer.api import load_translator
+    from glassformer.cli.bar import Bar
     from glassformer.decode.options import DecodeOptions
     from glassformer.errors import require
 
@@ -67,9 +68,9 @@ def translate(
     if not quiet:
         typer.echo(f"engine: {translator.engine_name(options, bool(phrase))}", err=True)
     for chunk in [text] if text else stdin_lines():
-        for given, found in zip(
-            chunk, translator.translate_all(chunk, options, prefix, phrase or [], as_json), strict=True
-        ):
+        with Bar(quiet, "translated", "parts") as bar:
+            answers = translator.translate_all(chunk, options, prefix, phrase or [], as_json, bar.show)
+        for given, found in zip(chunk, answers, strict=True):
             print(_as_json(given, found) if as_json else "\n".join(_as_line(t) for t in found))
         sys.stdout.flush()
 

@@ -13,6 +13,8 @@ from glassformer.tasks.model_dir import LoadedModel
 
 # A longer line is cut at sentence ends and put together again: attention is quadratic, and training saw sentences.
 LONGEST = 200
+# So many sentences are translated before the next ones are looked at, and it is told how far it is.
+TOGETHER = 512
 
 
 @dataclass(frozen=True)
@@ -52,10 +54,12 @@ class Translator:
         prefix: str = "",
         phrases: Sequence[str] = (),
         details: bool = False,
+        progress: Callable[[int, int], None] = lambda done, total: None,  # noqa: ARG005
     ) -> list[list[Translation]]:
         """The `nbest` translations of each text with scores; `details` adds tokens and alignment.
 
-        Each translation starts with `prefix` and contains all `phrases`, word for word.
+        Each translation starts with `prefix` and contains all `phrases`, word for word. Where there is much to do,
+        `progress` is told.
         """
         options = options or DecodeOptions()
         if isinstance(texts, str):
@@ -67,7 +71,13 @@ class Translator:
         flat = [piece.text for parts in pieces for piece in parts if piece.text]
         contained = tuple(tuple(ids) for ids in self.loaded.tokenizer.encode_batch(list(phrases)))
         requests = [Request(ids, start, contained) for ids in self.loaded.source_tokenizer.encode_batch(flat)]
-        answered = zip(requests, self.choose(options, bool(contained)).generate(requests, options), strict=True)
+        backend = self.choose(options, bool(contained))
+        found: list[list[Hypothesis]] = []
+        for i in range(0, len(requests), TOGETHER):
+            found += backend.generate(requests[i : i + TOGETHER], options)
+            if len(requests) > TOGETHER:
+                progress(len(found), len(requests))
+        answered = zip(requests, found, strict=True)
         nothing = (Request([]), [Hypothesis([], 0.0)] * options.nbest)
         return [
             self._join(parts, [next(answered) if piece.text else nothing for piece in parts], details)
