@@ -26,7 +26,7 @@ def serve(
     ] = None,
     batch: Annotated[int, typer.Option(help="Texts that run together at most.")] = 64,
     wait_ms: Annotated[float, typer.Option(help="Milliseconds that a batch waits for company.")] = 4.0,
-    rows: Annotated[int, typer.Option(help="Completions that are made at once.")] = 32,
+    rows: Annotated[int, typer.Option(help="Completions that are made at once.")] = 64,
     queue: Annotated[int, typer.Option(help="Texts that may wait; then clients are told to come again.")] = 1024,
     max_body: Annotated[int, typer.Option(help="Bytes of a request.")] = 32_000_000,
     max_tokens: Annotated[int, typer.Option(help="Tokens of a prompt with its answer.")] = 8192,

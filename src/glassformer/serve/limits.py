@@ -12,7 +12,7 @@ class Limits:
     # Milliseconds that a batch waits for company, and only where the last one had some.
     wait_ms: float = 4.0
     # Completions that are made at once, each a row of one running batch.
-    rows: int = 32
+    rows: int = 64
     # Texts that may wait over all models; who comes then is told to come again.
     queue: int = 1024
     # Bytes of a request.

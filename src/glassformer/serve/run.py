@@ -60,6 +60,7 @@ def make_config(app: App, seconds: float = 600.0) -> uvicorn.Config:
         log_config=None,
         access_log=False,
         server_header=False,
+        proxy_headers=False,  # nothing here depends on who asks
         timeout_graceful_shutdown=int(seconds),
     )
 
