@@ -1,4 +1,4 @@
-"""Adam or AdamW over a model's parameters; what is a matrix decays, what is a vector does not.
+"""Adam, AdamW or Muon over a model's parameters; what is a matrix decays, what is a vector does not.
 
 In fine-tuning each layer may learn slower than the one above it, and the head faster than all.
 """
@@ -8,6 +8,7 @@ import re
 import torch
 from torch import nn
 
+from glassformer.train.muon import Muon
 from glassformer.train.settings import FineTuning, TrainSettings
 
 _BLOCK = re.compile(r"(encoder|decoder)\.blocks\.(\d+)\.")
@@ -15,20 +16,24 @@ _BLOCK = re.compile(r"(encoder|decoder)\.blocks\.(\d+)\.")
 
 def build_optimizer(model: nn.Module, settings: TrainSettings) -> torch.optim.AdamW:
     """With weight_decay 0 this is Adam. Each group has its `speed`: the loop multiplies the learning rate with it."""
-    groups: dict[tuple[float, bool], list[nn.Parameter]] = {}
+    groups: dict[tuple[float, bool, bool], list[nn.Parameter]] = {}
     for name, parameter in model.named_parameters():
         if parameter.requires_grad:
-            groups.setdefault((speed_of(name, model, settings), parameter.dim() >= 2), []).append(parameter)
-    return torch.optim.AdamW(
-        [
-            {"params": groups[speed, decays], "weight_decay": settings.weight_decay if decays else 0.0, "speed": speed}
-            for speed, decays in sorted(groups, reverse=True)
-        ],
-        lr=settings.lr or 0.0,  # the loop sets it at every step
-        betas=settings.betas,
-        eps=settings.eps,
-        fused=True,
-    )
+            muon = settings.optimizer == "muon" and parameter.dim() == 2 and _BLOCK.match(name) is not None
+            kind = (speed_of(name, model, settings), parameter.dim() >= 2, muon)
+            groups.setdefault(kind, []).append(parameter)
+    kinds = [
+        {
+            "params": groups[speed, decays, muon],
+            "weight_decay": settings.weight_decay if decays else 0.0,
+            "speed": speed,
+            "muon": muon,
+        }
+        for speed, decays, muon in sorted(groups, reverse=True)
+    ]
+    build = Muon if settings.optimizer == "muon" else torch.optim.AdamW
+    # The loop sets the learning rate at every step.
+    return build(kinds, lr=settings.lr or 0.0, betas=settings.betas, eps=settings.eps, fused=True)
 
 
 def speed_of(name: str, model: nn.Module, settings: TrainSettings) -> float:

@@ -18,6 +18,9 @@ class TrainSettings(Settings):
     # The end: steps or minutes (planned from measured speed), what comes first; with neither, what the data is worth.
     steps: int | None = None
     minutes: float | None = None
+    # muon evens out the steps of all matrices inside the stacks: fewer steps are needed, each a little dearer. It pays
+    # where batches are large beside the model and the vocabulary is small.
+    optimizer: Literal["adam", "muon"] = "adam"
     # The peak of the schedule; None is 0.4 / d_model, at most 5e-3: the wider, the less. That is near what is
     # published for many sizes: 3e-3 for 128, 1e-3 for 384, 8e-4 for 512, 5e-4 for 768.
     lr: float | None = None
