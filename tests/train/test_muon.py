@@ -43,7 +43,9 @@ def test_steps_are_those_of_torch() -> None:
 
 def language_model() -> nn.Module:
     torch.manual_seed(0)
-    return build(load_size("complete-tiny", ["source.vocab_size=11", "decoder.d_model=16", "decoder.n_layers=2"]))
+    return build(
+        load_size("complete-tiny", ["source.vocab_size=11", "decoder.d_model=16", "decoder.n_layers=2"])
+    ).eval()  # no dropout
 
 
 def learn(model: nn.Module, optimizer: torch.optim.Optimizer, n: int) -> None:
