@@ -1,7 +1,8 @@
 """The server under load on this machine: 1, 8 and 64 clients, each asking again as soon as it has its answer.
 
-    .venv-peers/bin/python -m benchmarks.serve --seconds 20 --rounds 3
+    .venv-peers/bin/python -m benchmarks.serve                                        # about ten minutes
     python -m benchmarks.serve --systems ours --seconds 5 --rounds 1 --no-result      # for trying it out
+    python -m benchmarks.serve --soak 10                   # minutes of mixed load: memory and open files are watched
 
 Translation (one sentence a request, beam 4) and completion (streamed, greedy). Every answer is compared with that of
 the model alone. Beside ours stands what one writes in ten lines: FastAPI around Hugging Face `generate`, same weights.
@@ -27,6 +28,7 @@ from benchmarks.serve_client import Connection, Reply
 
 CLIENTS = (1, 8, 64)
 NEW = 32  # tokens of a completion
+QUIET = ("--port", "0", "--quiet")
 Ask = Callable[[Connection, int], Awaitable[Reply]]
 
 
@@ -35,16 +37,20 @@ def main() -> None:
     parser.add_argument("--model", default="en-de", help="a translator")
     parser.add_argument("--engine", default="auto", help="of our translator: auto, ctranslate2 or torch")
     parser.add_argument("--lm", help="a language model's directory; else a random one is made")
-    parser.add_argument("--seconds", type=float, default=20.0, help="of each measurement")
+    parser.add_argument("--seconds", type=float, default=12.0, help="of each measurement")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--clients", type=int, nargs="+", default=list(CLIENTS))
     parser.add_argument("--systems", nargs="+", choices=("ours", "huggingface"), default=["ours", "huggingface"])
     parser.add_argument("--tasks", nargs="+", choices=("translate", "complete"), default=["translate", "complete"])
+    parser.add_argument("--soak", type=float, help="minutes of mixed load, in place of the measurements")
     parser.add_argument("--no-result", action="store_true", help="for trying it out: write no file")
     parser.add_argument("--work", help=argparse.SUPPRESS)  # JSON: this process is the peer's server
     arguments = parser.parse_args()
     if arguments.work:
         _serve_huggingface(json.loads(arguments.work))
+        return
+    if arguments.soak:
+        _soak(arguments)
         return
     if "huggingface" in arguments.systems:
         need_peers("transformers", "fastapi", "uvicorn")
@@ -76,6 +82,21 @@ def _measure(given: argparse.Namespace) -> None:
             print(f"\n{task}\n\n{table(_rows(found))}", flush=True)
     if not given.no_result:
         write_result("serve", environment, {"settings": settings_of(given), **data}, tables)
+
+
+def _soak(given: argparse.Namespace) -> None:
+    from benchmarks.serve_soak import show, soak
+
+    environment = describe()
+    with tempfile.TemporaryDirectory() as scratch:
+        lm = given.lm or _random_lm(Path(scratch) / "lm")
+        with running(["glassformer.cli.main", "serve", given.model, "digits", f"lm={lm}", *QUIET]) as (port, pid):
+            found = asyncio.run(soak(pid, port, given.soak))
+    rows = show(found)
+    print(table(rows))
+    if not given.no_result:
+        title = f"{sum(found['done'].values()):,} requests in {given.soak:g} minutes, {found['wrong']} wrong"
+        write_result("serve-soak", environment, {"settings": settings_of(given), **found}, {title: rows})
 
 
 async def _load(
@@ -164,13 +185,20 @@ def _random_lm(folder: Path) -> Path:
 
 @contextlib.contextmanager
 def _server(system: str, task: str, folder: str, engine: str) -> Iterator[int]:
-    """A server in its own process; gives its port."""
+    """A server of either kind; gives its port."""
     if system == "ours":
         name = "lm" if task == "complete" else "translator"
-        command = ["glassformer.cli.main", "serve", f"{name}={folder}", "--port", "0", "--quiet"]
+        command = ["glassformer.cli.main", "serve", f"{name}={folder}", *QUIET]
         command += ["--engine", engine] if task == "translate" else []
     else:
         command = ["benchmarks.serve", "--work", json.dumps({"task": task, "folder": folder})]
+    with running(command) as (port, _):
+        yield port
+
+
+@contextlib.contextmanager
+def running(command: list[str]) -> Iterator[tuple[int, int]]:
+    """A module as a server in its own process, until the block ends: its port and its number."""
     process = subprocess.Popen(
         [sys.executable, "-W", "ignore", "-m", *command], cwd=ROOT, stderr=subprocess.PIPE, text=True, env=os.environ
     )
@@ -180,10 +208,10 @@ def _server(system: str, task: str, folder: str, engine: str) -> Iterator[int]:
         for line in process.stderr:
             said.append(line)
             if line.startswith("Ready at "):
-                yield int(line.rsplit(":", 1)[1])
+                yield int(line.rsplit(":", 1)[1]), process.pid
                 break
         else:
-            stop(f"{system} did not start:\n{''.join(said)[-3000:]}")
+            stop(f"The server did not start:\n{''.join(said)[-3000:]}")
     finally:
         process.terminate()
         process.wait()
