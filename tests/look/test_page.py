@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 
+from glassformer.cli.main import run
 from glassformer.look.page import STATIC, make_page
 from glassformer.look.readings.attention_maps import attention_maps, mean_map, rollout
 from glassformer.look.scene import Scene, look_at
 from glassformer.look.subject import LookOptions
+from glassformer.tasks.classifier import Classifier
 from glassformer.tasks.model_dir import LoadedModel
 from tests.browser import Tab
 from tests.look.conftest import Kind
@@ -155,21 +157,67 @@ def test_the_answers_and_reasons_are_python_s(tab: Tab, pages: Pages) -> None:
     assert [t.strip() for t in top] == [b.strip() for b in best]
 
 
-def test_a_recording_and_a_picture_lie_under_their_attention(tab: Tab, pages: Pages) -> None:
-    for kind, shape in (("transcribe", None), ("picture", [3, 8, 12])):
+def shown_numbers(tab: Tab, selector: str) -> list[float]:
+    return [float(text.replace("−", "-")) for text in tab.texts(selector)]
+
+
+def test_a_recording_a_picture_and_a_series_lie_under_their_attention(tab: Tab, pages: Pages) -> None:
+    for kind in ("transcribe", "picture", "series"):
         page, scenes = pages[kind]
         visit(tab, page, "attention")
         given = scenes[0].seen["source.input"][0]
-        assert shape is None or list(given.shape) == shape
         shown = numbers(tab, "Array.from(Data.tensor(Data.all.runs[0], 'source.input').values)")
         assert shown == pytest.approx(given.flatten().tolist(), abs=1e-6)
-        assert tab.run("document.querySelectorAll('#view figure canvas').length") >= 2
-        assert tab.complaints == []
-    tab.run("Page.choose({ position: 3 }), document.querySelector('#view figure details').open = true")
-    tab.until("document.querySelectorAll('#view figure td').length > 6")
-    cells = tab.run("[...document.querySelectorAll('#view figure td')].slice(1).map((n) => n.innerText)")
-    weights = attention_maps(scenes[0].seen, "encoder")[0, 0, 3, 1:].tolist()
-    assert [float(c.replace("−", "-")) for c in cells] == pytest.approx(weights, abs=6e-4)
+        drawn = "document.querySelectorAll('#view figure :is(canvas, polyline)').length"
+        assert tab.run(drawn) >= (4 if kind == "series" else 2)  # three numbers a step are three lines
+    tab.run("document.querySelector('#view figure details').open = true")
+    tab.until("document.querySelector('#view figure td')")
+    assert shown_numbers(tab, "#view figure td:not(.left)") == pytest.approx(given.flatten().tolist(), abs=6e-4)
+
+
+def test_the_tree_of_a_transcript_is_python_s(tab: Tab, pages: Pages) -> None:
+    page, scenes = pages["transcribe"]
+    visit(tab, page, "answer")
+    data = scenes[0].data(ablate=False)
+    assert tab.run("document.querySelectorAll('#view svg rect').length") == len(data["beam"]) > 4
+    tab.run("document.querySelector('#view figure details').open = true")
+    rows = [row.split("\t") for row in tab.texts("#view figure tbody tr")]
+    for row, node in zip(rows, data["beam"], strict=True):
+        assert int(row[0]) == node["step"]
+        assert row[2].strip() == data["names"][str(node["token"])].strip()
+        assert float(row[4].replace("−", "-")) == pytest.approx(node["total"], abs=6e-4)
+    assert [i for i, row in enumerate(rows) if row[5] == "yes"] == sorted(data["path"])
+    assert "0.30 × that of CTC" in tab.text("#view figure figcaption")
+
+
+def test_a_picture_is_looked_into_by_the_shell(
+    tab: Tab, pictures: LoadedModel, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page, file = tmp_path / "p.html", pictures.path / "0.png"
+    with pytest.raises(SystemExit) as stop:
+        run(["look", str(pictures.path), str(file), "--out", str(page)])
+    answer = Classifier(pictures).classify([file])[0]
+    assert (stop.value.code, capsys.readouterr().err.split("\n")[0]) == (0, f"0.png → {answer.label}")
+    scene = look_at(pictures, str(file))
+    visit(tab, page, "answer")
+    shares = numbers(tab, "Data.all.runs[0].best[0]")
+    assert {
+        tab.run(f"Data.nameOf(Data.all.runs[0], {i})"): p for i, p in zip(shares["ids"], shares["p"], strict=True)
+    } == (pytest.approx(dict(answer.probabilities), abs=1e-6))
+    visit(tab, page, "attention")
+    # A click on the second patch of the first row: it looks from there.
+    tab.wait(tab.page.locator("#view .pictures canvas").nth(1).click(position={"x": 120, "y": 20}))
+    assert tab.run("Page.state.position") == 2
+    tab.run("document.querySelector('#view figure details').open = true")
+    tab.until("document.querySelector('#view figure td')")
+    weights = attention_maps(scene.seen, "encoder")[0, 0, 2, 1:].tolist()
+    assert shown_numbers(tab, "#view figure td:not(.left)") == pytest.approx(weights, abs=6e-4)
+    visit(tab, page, "why")
+    tab.run("[...document.querySelectorAll('#view details')].at(-1).open = true")
+    tab.until("document.querySelector('#view details td')")
+    found = scene.data(ablate=False)["attribution"][0]["tokens"]["self"][1:]
+    assert shown_numbers(tab, "#view details td:not(.left)") == pytest.approx(found, abs=6e-4)
+    assert tab.complaints == []
 
 
 def test_keys_and_clicks_choose(tab: Tab, pages: Pages) -> None:

@@ -16,7 +16,11 @@ KINDS = (".html", ".png", ".svg", ".npz")
 def look(
     model: Annotated[str, typer.Argument(help="A model directory, or the name of a built-in model.")],
     text: Annotated[
-        str | None, typer.Argument(metavar="INPUT", help="What to give the model: a text, or a sound file.")
+        str | None,
+        typer.Argument(
+            metavar="INPUT",
+            help="What to give the model: a text, or the file that it reads: sound, picture, series (file.npz:3).",
+        ),
     ] = None,
     other: Annotated[str | None, typer.Argument(metavar="[INPUT2]", help="A second input to compare with.")] = None,
     out: Annotated[
@@ -31,7 +35,7 @@ def look(
     head: Annotated[int | None, typer.Option(help="For a map: this head, from 0; without it, all on average.")] = None,
     rolled: Annotated[bool, typer.Option("--rollout", help="For a map: all layers multiplied out.")] = False,
     answer: Annotated[str | None, typer.Option(help="Make the model say this, instead of its own answer.")] = None,
-    beam: Annotated[int, typer.Option(help="Hypotheses that a translation's search holds.")] = 4,
+    beam: Annotated[int, typer.Option(help="Hypotheses that the search of a translation or transcript holds.")] = 4,
     max_tokens: Annotated[
         int | None, typer.Option(help="Tokens of the answer at most; a completion shows 12 if not told.")
     ] = None,
@@ -113,11 +117,14 @@ def _write_training(model: str, out: Path, text: str | None, options: "LookOptio
 
 
 def _serve(model: str, text: str | None, options: "LookOptions", ablate: bool | None, port: int) -> None:
+    from glassformer.errors import require
     from glassformer.look.live import answer_query, make_server
     from glassformer.tasks.built_in import find_model
     from glassformer.tasks.model_dir import load_model
 
     loaded = load_model(find_model(model))
+    reads_text = loaded.task != "transcribe" and loaded.about.get("input", "text") == "text"
+    require(text is not None or reads_text, f"{model} reads files, not text.", "Give one as INPUT to begin with.")
     example = text or {"fill": "The ___ is here.", "complete": "Once"}.get(loaded.task, "Where is the station?")
 
     def answer(texts: list[str]) -> tuple[int, str]:

@@ -69,7 +69,8 @@ def _text(_: Classifier, text: str) -> Reading:
 def _picture(classifier: Classifier, path: str) -> Reading:
     source, _ = use_of(classifier.loaded)
     rows, columns, extra = source.height // source.patch, source.width // source.patch, int(source.class_token)
-    places = ["class token"] * extra + [f"row {i}, column {j}" for i in range(rows) for j in range(columns)]
+    # Rows and columns in short: they stand at the heads of tables.
+    places = ["class token"] * extra + [f"r{i} c{j}" for i in range(rows) for j in range(columns)]
     sense = {"kind": "picture", "rows": rows, "columns": columns, "extra": extra}
     return Reading(Path(path).name, path, places, sense)
 

@@ -20,6 +20,7 @@ from glassformer.train.report import read_metrics
 
 SCRIPTS = ("draw.js", "training.js")
 ROOM, BYTES = 4_000_000, 8  # of the page for attention, and of one number in it
+APART = 1.15  # times as many steps at least from one state to the next
 NO_CURVE = ("step", "epoch", "seconds", "samples")
 
 
@@ -78,11 +79,20 @@ def states(run: Path, text: str, options: LookOptions) -> dict[str, Any]:
     end, subject = _state(final, "end"), final.subject
     n_numbers = sum(final.seen[name].numel() for name in final.seen.names if name.endswith(".weights"))
     found = []
-    for step in _spread(list(files), max(2, ROOM // (BYTES * n_numbers) - 1)):
+    for step in _spread(_apart(list(files)), max(2, ROOM // (BYTES * n_numbers) - 1)):
         load_parameters(loaded.model, read_checkpoint(files[step]).tensors)
         found.append(_state(scene_of(loaded.model, subject), str(step)))
     found.append(end)
     return {"text": text, "answer": subject.answer, "source": subject.source, "target": subject.target, "steps": found}
+
+
+def _apart(steps: list[int]) -> list[int]:
+    """Without those that differ little from the one before; the last stays."""
+    kept = steps[-1:]
+    for step in reversed(steps[:-1]):
+        if step * APART <= kept[0]:
+            kept.insert(0, step)
+    return kept
 
 
 def _spread(steps: list[int], most: int) -> list[int]:

@@ -22,11 +22,11 @@ const AttentionView = (() => {
       for (let h = 0; h < kind.stack.heads; h++) {
         const w = Data.weights(run, kind, l, h);
         if (!w) continue;
-        const canvas = Draw.paint(n, m, (i, j) => w.values[i * m + j], 1);
+        const most = Draw.most(w.values), canvas = Draw.paint(n, m, (i, j) => w.values[i * m + j], most); // each has its own scale, or flat ones were white
         const width = Math.max(28, Math.min(64, m * 5));
         canvas.style.cssText = `width: ${width}px; height: ${Math.max(20, Math.min(64, (width * n) / m))}px`;
-        grid.append(make("button", { type: "button", "aria-label": `layer ${l}, head ${h}`, "aria-pressed": String(state.layer === l && state.head === h),
-          onclick: () => choose({ layer: l, head: h }) }, canvas));
+        grid.append(help(make("button", { type: "button", "aria-label": `layer ${l}, head ${h}`, "aria-pressed": String(state.layer === l && state.head === h),
+          onclick: () => choose({ layer: l, head: h }) }, canvas), `layer ${l}, head ${h}: the deepest colour is ${Draw.number(most)}`));
       }
     }
     return make("details", { open: "" }, make("summary", {}, "All layers and heads at a glance"), grid);
@@ -87,9 +87,9 @@ const AttentionView = (() => {
     const about = kind.part === "cross_attention" ? "Each position of the answer (left) looks at the source (right)." : kind.stack.causal ? "Each position (left) looks at itself and what came before (right)." : "Each position (left) looks at all positions (right).";
     const clear = make("button", { type: "button", onclick: () => choose({ pinned: false }) }, "Show all words");
     return make("div", {}, make("h2", {}, `${kind.label}: ${titleOf(state)}`),
-      make("p", { class: "soft" }, sense ? about : `${about} The thicker a line, the larger the share of attention. Point at a word to see its own shares; click to keep it.`),
-      state.pinned ? make("p", {}, Draw.token(rows[state.position]), said ? [" was followed by ", Draw.token(Data.nameOf(run, run.answers[state.position]))] : [], " ", clear) : null,
-      make("div", { class: "side" }, make("figure", {}, sense && w ? SenseView.draw(run, kind, w, state) : lines(run, kind, state, choose),
+      make("p", { class: "soft" }, sense ? SenseView.about(run, kind) : `${about} The thicker a line, the larger the share of attention. Point at a word to see its own shares; click to keep it.`),
+      state.pinned && !sense ? make("p", {}, Draw.token(rows[state.position]), said ? [" was followed by ", Draw.token(Data.nameOf(run, run.answers[state.position]))] : [], " ", clear) : null,
+      make("div", { class: "side" }, make("figure", {}, sense && w ? SenseView.draw(run, kind, w, state, choose) : lines(run, kind, state, choose),
         w && run.sense?.kind !== "picture" ? Draw.behind(rows, columns, (i, j) => w.values[i * m + j], { size: 1, corner: "looks at →" }) : null), thumbs(run, kind, state, choose)));
   }
 

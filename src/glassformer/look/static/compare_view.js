@@ -13,10 +13,14 @@ const CompareView = (() => {
     const box = make("section", {}, make("h3", {}, "Where the difference is at work"));
     if (comparison.own === null) return box.append(make("p", { class: "soft" }, "The two have different lengths, so that one cannot take the other's place.")), box;
     if (run.kind === "number") box.append(make("p", { class: "soft" }, `Given A the answer is ${Draw.number(comparison.foreign)}, given B ${Draw.number(comparison.own)}.`));
-    else box.append(make("p", { class: "soft" }, `Given B, the model gives B's answer a share of ${Draw.share(Math.exp(comparison.own))} (for each of its tokens, on geometric mean); given A, ${Draw.share(Math.exp(comparison.foreign))}.`));
+    else box.append(make("p", { class: "soft" }, `Given B, the model gives B's answer a share of ${Draw.share(Math.exp(comparison.own))}${run.answers.length > 1 ? " (for each of its tokens, on geometric mean)" : ""}; given A, ${Draw.share(Math.exp(comparison.foreign))}.`));
     if (!comparison.map) return box.append(make("p", { class: "soft" }, "Give two inputs of as many tokens and with different answers, and the stream of one can be put into the other place by place.")), box;
     const names = comparison.stack === "encoder" ? run.source : Data.names(run, Data.all.model.stacks.at(-1)), n = comparison.map.length;
     box.append(make("p", { class: "soft" }, "A was run again with B's stream put in at one layer and position. 1 means that B's answer became as likely as for B itself, 0 that nothing changed."));
+    if (SenseView.onPicture(run)) {
+      const most = Draw.most(comparison.map.flat());
+      return box.append(make("div", { class: "pictures" }, comparison.map.map((values, l) => make("figure", {}, make("figcaption", {}, `into layer ${l}`), SenseView.overlay(run, values, most)))), make("p", { class: "soft" }, `Laid on B's picture; the deepest colour is ${Draw.number(most)}.`), Draw.behind(comparison.map.map((_, l) => `into layer ${l}`), names, (l, i) => comparison.map[l][i], { size: most })), box;
+    }
     const columns = names.slice(0, comparison.map[0].length);
     box.append(Draw.table(Array.from({ length: n }, (_, l) => `into layer ${n - 1 - l}`), columns, (l, i) => comparison.map[n - 1 - l][i], { size: 1, caption: "Activation patching" }));
     return box;
@@ -28,7 +32,8 @@ const CompareView = (() => {
     if (!a || !b || a.shape.join() !== b.shape.join()) return box.append(make("p", { class: "soft" }, "The two have different lengths here; look at them one by one (A and B above, in the other views).")), box;
     const pair = (x, y) => x.map((v, i) => (v === y[i] ? v : `${v} / ${y[i]}`));
     const rows = pair(...runs.map((run) => Data.rows(run, kind))), columns = pair(...runs.map((run) => Data.columns(run, kind))), m = columns.length;
-    return box.append(Draw.table(rows, columns, (i, j) => b.values[i * m + j] - a.values[i * m + j], { caption: "Difference of attention" })), box;
+    const at = (i, j) => b.values[i * m + j] - a.values[i * m + j], caption = "Difference of attention";
+    return box.append(rows.length * m > 900 ? Draw.heat(rows, m, at, (j) => columns[j], caption) : Draw.table(rows, columns, at, { size: Math.max(0.05, Draw.most(a.values.map((v, i) => b.values[i] - v))), caption })), box;
   }
 
   function draw(_, state) {

@@ -23,7 +23,7 @@ const Draw = (() => {
     const text = size === 0 ? "0" : size >= 10000 || size < 0.0005 ? value.toExponential(1) : value.toFixed(size >= 100 ? 1 : digits);
     return text.replaceAll("-", "−");
   }
-  const share = (p) => (p >= 0.0995 ? `${(100 * p).toFixed(0)} %` : `${(100 * p).toFixed(p >= 0.001 ? 1 : 3)} %`);
+  const share = (p) => (p >= 0.0995 ? `${(100 * p).toFixed(0)}\u00a0%` : `${(100 * p).toFixed(p >= 0.001 ? 1 : 3)}\u00a0%`);
   const most = (values) => values.reduce((a, v) => (Number.isFinite(v) ? Math.max(a, Math.abs(v)) : a), 0) || 1;
   const kindOf = (value) => (!Number.isFinite(value) || value === 0 ? "none" : value > 0 ? "more" : "less");
   const token = (text) => make("span", { class: "token" }, text);

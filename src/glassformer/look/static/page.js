@@ -44,7 +44,7 @@ const Page = (() => {
     if (wanted.includes("head+")) heads.unshift([-1, "mean of all"]);
     if (wanted.includes("layer") || wanted.includes("layer+")) items.push(select("layer", layers, state.layer, (v) => choose({ layer: Number(v) }), "How deep in the stack (keys [ and ])."));
     if (wanted.includes("head") || wanted.includes("head+")) items.push(select("head", heads, state.head, (v) => choose({ head: Number(v) }), "Each head looks for something of its own (keys , and .)."));
-    if (wanted.includes("position") && !(current().id === "answer" && runs[state.run].best.length < 2)) items.push(select("position", positions.map((p, i) => [i, `${i}: ${p}`]), state.position, (v) => choose({ position: Number(v), pinned: true }), "Which word is followed (keys ← and →)."));
+    if (wanted.includes("position") && !(["answer", "why"].includes(current().id) && runs[state.run].best.length < 2)) items.push(select("position", positions.map((p, i) => [i, `${i}: ${p}`]), state.position, (v) => choose({ position: Number(v), pinned: true }), "Which word is followed (keys ← and →)."));
     document.getElementById("controls").replaceChildren(...items);
   }
 

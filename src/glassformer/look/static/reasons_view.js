@@ -37,7 +37,8 @@ const ReasonsView = (() => {
     box.append(make("h3", {}, "By head"), Draw.table(heads.map(([p]) => pretty(p)), Array.from({ length: stack.heads }, (_, h) => `head ${h}`), (i, h) => heads[i][1][h], { size: most, caption: "Attribution by head" }));
     for (const [kind, values] of Object.entries(found.tokens)) {
       const labels = kind === "cross" ? run.source : names, shown = [...values.keys()].filter((j) => Math.abs(values[j]) > 1e-6 || kind === "cross");
-      if (shown.length) box.append(make("h3", {}, kind === "cross" ? "By word of the source" : "By position that was looked at"), Draw.bars(shown.map((j) => labels[j]), shown.map((j) => values[j]), shown.map((j) => number(values[j]))));
+      const source = { sound: "By moment of the sound" }[run.sense?.kind] ?? "By word of the source";
+      if (shown.length) box.append(make("h3", {}, kind === "cross" ? source : "By position that was looked at"), SenseView.onPicture(run) ? SenseView.laid(run, values) : Draw.bars(shown.map((j) => labels[j]), shown.map((j) => values[j]), shown.map((j) => number(values[j]))));
     }
     return box;
   }
@@ -46,7 +47,7 @@ const ReasonsView = (() => {
     if (!run.ablation) return make("section", {}, make("h3", {}, "Which heads are needed"), make("p", { class: "soft" }, "Not tried for this page, since it takes a while; --ablate does it."));
     const entries = Object.entries(run.ablation), n = Math.max(...entries.map(([, v]) => v.length));
     return make("section", {}, make("h3", {}, "Which heads are needed"), make("p", { class: "soft" }, "Each head was switched off once, and the whole answer weighed again. Blue: the mean log-probability of the answer falls by so much without this head; orange: it rises."),
-      Draw.table(entries.map(([p]) => pretty(p)), Array.from({ length: n }, (_, h) => `head ${h}`), (i, h) => entries[i][1][h] ?? NaN, { caption: "Head ablation" }));
+      Draw.table(entries.map(([p]) => pretty(p)), Array.from({ length: n }, (_, h) => `head ${h}`), (i, h) => entries[i][1][h] ?? NaN, { size: Math.max(0.01, Draw.most(entries.flatMap(([, v]) => v))), caption: "Head ablation" }));
   }
 
   function draw(run, state) {

@@ -28,7 +28,7 @@ const SenseView = (() => {
     if (input) grid.append(make("div", { class: "names soft" }, named), named === "series" && input.shape[1] <= LINES ? lines(input) : features(input));
     grid.append(names, map);
     const about = named === "sound" ? `From left to right ${Draw.number(run.sense.seconds * m, 2)} seconds. Above, the features that the model hears, low ones at the bottom` : `From left to right ${m} steps. Above, the numbers that the model reads${input && input.shape[1] > LINES ? ", the first at the bottom" : ""}`;
-    return make("div", {}, grid, make("p", { class: "soft" }, `${about}; below, one row for each position that looks.`), input && named === "series" ? behindSeries(run, input) : null);
+    return make("div", {}, grid, make("p", { class: "soft" }, `${about}; below, one row for each position that looks.`), input ? behindInput(input, named === "sound" ? "frame" : "step") : null);
   }
 
   /** A picture of all features over time. */
@@ -51,45 +51,90 @@ const SenseView = (() => {
     return svg;
   }
 
-  const behindSeries = (run, input) => Draw.behind(run.source, Array.from({ length: input.shape[1] }, (_, c) => `number ${c}`), (i, j) => input.values[i * input.shape[1] + j], { size: Draw.most(input.values) }, "The numbers as a table");
+  const behindInput = ({ shape: [t, f], values }, what) => Draw.behind(Array.from({ length: t }, (_, i) => `${what} ${i}`), Array.from({ length: f }, (_, c) => `number ${c}`), (i, j) => values[i * f + j], { size: Draw.most(values) }, "The input as a table");
   const range = (values) => values.reduce(([low, high], v) => [Math.min(low, v), Math.max(high, v)], [Infinity, -Infinity]);
 
-  /** The picture, and over each patch how much one position looks at it. */
-  function picture(run, kind, w, position) {
-    const input = Data.tensor(run, "source.input"), { rows, columns, extra } = run.sense, m = w.shape[1], own = w.values.slice(position * m, (position + 1) * m), most = Draw.most(own.slice(extra));
-    const boxes = [];
+  /** The picture, and over each patch how much one position looks at it; a click chooses the patch that looks. */
+  function picture(run, kind, w, position, choose) {
+    const input = Data.tensor(run, "source.input"), { extra } = run.sense, m = w.shape[1], own = w.values.slice(position * m, (position + 1) * m), most = Draw.most(own.slice(extra)), boxes = [];
     if (input) {
-      const [channels, height, width] = input.shape, canvas = make("canvas", { width, height, "aria-hidden": "true" });
-      const [low, high] = range(input.values), scale = (v) => (255 * (v - low)) / (high - low || 1);
-      const context = canvas.getContext("2d"), image = context.createImageData(width, height);
-      for (let i = 0; i < width * height; i++) {
-        const at = (c) => scale(input.values[Math.min(c, channels - 1) * width * height + i]);
-        image.data.set([at(0), at(channels > 2 ? 1 : 0), at(channels > 2 ? 2 : 0), 255], 4 * i);
-      }
-      context.putImageData(image, 0, 0);
-      canvas.style.cssText = "width: 100%";
-      boxes.push(make("figure", {}, make("figcaption", {}, "What the model is given"), canvas));
-      const dark = make("canvas", { width, height, "aria-hidden": "true" }), over = dark.getContext("2d");
-      over.drawImage(canvas, 0, 0);
-      for (let p = 0; p < rows * columns; p++) {
-        over.fillStyle = `rgba(0, 0, 0, ${(0.88 * (1 - own[p + extra] / most)).toFixed(3)})`;
-        over.fillRect(((p % columns) * width) / columns, (Math.floor(p / columns) * height) / rows, width / columns, height / rows);
-      }
-      dark.style.cssText = "width: 100%";
-      dark.addEventListener("pointermove", (event) => {
-        const box = dark.getBoundingClientRect(), i = Math.min(rows - 1, Math.floor(((event.clientY - box.top) / box.height) * rows)), j = Math.min(columns - 1, Math.floor(((event.clientX - box.left) / box.width) * columns));
-        Draw.tip(event, `${run.source[i * columns + j + extra]}: ${Draw.number(own[i * columns + j + extra], 4)}`);
-      });
-      dark.addEventListener("pointerleave", Draw.hide);
-      boxes.push(make("figure", {}, make("figcaption", {}, `Where ${Data.rows(run, kind)[position]} looks: bright is much`), dark));
+      boxes.push(make("figure", {}, make("figcaption", {}, "What the model is given"), large(pixels(input, true), input)));
+      boxes.push(make("figure", {}, make("figcaption", {}, `Where ${Data.rows(run, kind)[position]} looks`), overlay(run, own, most, position, choose)));
     }
-    const table = Draw.behind(Array.from({ length: rows }, (_, i) => `row ${i}`), Array.from({ length: columns }, (_, j) => `column ${j}`), (i, j) => own[i * columns + j + extra], { size: most });
-    return make("div", {}, make("div", { class: "pictures" }, boxes), extra ? make("p", { class: "soft" }, `To the class token: ${Draw.number(own[0], 4)}.`) : null, table);
+    return make("div", {}, make("div", { class: "pictures" }, boxes), ...legend(run, own, most));
   }
 
-  function draw(run, kind, w, state) {
-    return run.sense.kind === "picture" ? picture(run, kind, w, state.position) : overTime(run, kind, w);
+  /** The picture in grey, and over each patch the colour of its number; one position may be framed, or chosen by a click. */
+  function overlay(run, values, most, framed = -1, choose = null) {
+    const input = Data.tensor(run, "source.input"), { rows, columns, extra } = run.sense, at = (i, j) => values[i * columns + j + extra];
+    const canvas = large(pixels(input, false), input), over = canvas.getContext("2d"), width = canvas.width / columns, height = canvas.height / rows;
+    over.globalAlpha = 0.75;
+    over.drawImage(Draw.paint(rows, columns, at, most), 0, 0, canvas.width, canvas.height);
+    over.globalAlpha = 1;
+    if (framed >= extra) {
+      const p = framed - extra;
+      over.strokeStyle = "#e69f00";
+      over.lineWidth = 4;
+      over.strokeRect((p % columns) * width + 2, Math.floor(p / columns) * height + 2, width - 4, height - 4);
+    }
+    const place = (event) => {
+      const box = canvas.getBoundingClientRect(), part = (v, size, n) => Math.max(0, Math.min(n - 1, Math.floor((v / size) * n)));
+      return part(event.clientY - box.top, box.height, rows) * columns + part(event.clientX - box.left, box.width, columns) + extra;
+    };
+    canvas.addEventListener("pointermove", (event) => Draw.tip(event, `${run.source[place(event)]}: ${Draw.number(values[place(event)], 4)}`));
+    canvas.addEventListener("pointerleave", Draw.hide);
+    if (choose) canvas.style.cursor = "pointer", canvas.addEventListener("click", (event) => choose({ position: place(event) }));
+    return canvas;
   }
 
-  return { applies, draw };
+  /** What the colours mean, the class token's number, and the table behind. */
+  function legend(run, values, most) {
+    const { rows, columns, extra } = run.sense, names = (n, what) => Array.from({ length: n }, (_, i) => `${what} ${i}`);
+    return [make("p", { class: "soft" }, `The deeper the blue, the more (orange: below zero); the deepest is ${Draw.number(most)}.${extra ? ` The class token: ${Draw.number(values[0])}.` : ""}`),
+      Draw.behind(names(rows, "row"), names(columns, "column"), (i, j) => values[i * columns + j + extra], { size: most })];
+  }
+
+  /** Whether numbers of this run's source can be laid on its picture. */
+  const onPicture = (run) => run.sense?.kind === "picture" && Boolean(Data.tensor(run, "source.input"));
+
+  /** One number for each position, laid on the picture. */
+  function laid(run, values) {
+    const most = Draw.most(values);
+    return make("div", {}, make("div", { class: "pictures" }, make("figure", {}, overlay(run, values, most))), ...legend(run, values, most));
+  }
+
+  /** The numbers that the model is given as a picture, in its colours or in grey. */
+  function pixels(input, coloured) {
+    const [channels, height, width] = input.shape, n = width * height, canvas = make("canvas", { width, height });
+    const [low, high] = range(input.values), context = canvas.getContext("2d"), image = context.createImageData(width, height);
+    for (let i = 0; i < n; i++) {
+      const all = Array.from({ length: 3 }, (_, c) => (255 * (input.values[(channels > 2 ? c : 0) * n + i] - low)) / (high - low || 1));
+      const grey = (all[0] + all[1] + all[2]) / 3;
+      image.data.set([...(coloured ? all : [grey, grey, grey]), 255], 4 * i);
+    }
+    context.putImageData(image, 0, 0);
+    return canvas;
+  }
+
+  /** Enlarged in whole pixels, so that patches can be framed. */
+  function large(canvas, input) {
+    const scale = Math.max(1, Math.round(384 / input.shape[2])), made = make("canvas", { width: canvas.width * scale, height: canvas.height * scale, "aria-hidden": "true", style: "width: 100%" });
+    const context = made.getContext("2d");
+    context.imageSmoothingEnabled = false;
+    context.drawImage(canvas, 0, 0, made.width, made.height);
+    return made;
+  }
+
+  function draw(run, kind, w, state, choose) {
+    return run.sense.kind === "picture" ? picture(run, kind, w, state.position, choose) : overTime(run, kind, w);
+  }
+
+  /** What the picture is about, in words. */
+  function about(run, kind) {
+    if (run.sense.kind === "picture") return "Each patch of the picture looks at all patches. Click one, or choose a position, to see where it looks.";
+    const moments = run.sense.kind === "sound" ? "moments of the sound" : "steps of the series";
+    return kind.part === "cross_attention" ? `Each position of the answer, one row each, looks at ${moments}.` : `Each position, one row each, looks at all ${moments}.`;
+  }
+
+  return { applies, draw, about, onPicture, overlay, laid };
 })();

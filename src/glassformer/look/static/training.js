@@ -29,8 +29,8 @@ const Training = (() => {
   }
 
   function samples() {
-    if (!data.samples.length) return null;
-    const rows = data.samples.map(({ step, samples }) => make("tr", {}, make("th", { scope: "row" }, String(step)), make("td", { class: "left wrap" }, samples.join("\n"))));
+    if (!data.samples.some((entry) => entry.samples.length)) return null;
+    const rows = data.samples.filter((entry) => entry.samples.length).map(({ step, samples }) => make("tr", {}, make("th", { scope: "row" }, String(step)), make("td", { class: "left wrap" }, samples.join("\n"))));
     return make("section", {}, make("h2", {}, "What the model said on the way"), make("div", { class: "scroll tall", tabindex: "0", role: "group", "aria-label": "Samples" }, make("table", {}, make("thead", {}, make("tr", {}, make("th", { scope: "col" }, "step"), make("th", { scope: "col", class: "left" }, "samples"))), make("tbody", {}, rows))));
   }
 
@@ -38,7 +38,7 @@ const Training = (() => {
     const found = data.states;
     if (!found) return make("p", { class: "soft" }, "Give an input too (look RUN INPUT --training), and see how attention formed over the saved steps.");
     const paths = Object.keys(found.steps[0].weights), chosen = state.path ?? paths.find((p) => p.includes("cross")) ?? paths[0], n = found.steps[0].weights[chosen].length;
-    const box = make("section", {}, make("h2", {}, "How attention formed"), make("p", { class: "soft" }, `${found.text} → ${found.answer}. The answer of the finished model was given to each saved state; below each map, the share that the state gives to a token of it (geometric mean).`));
+    const box = make("section", {}, make("h2", {}, "How attention formed"), make("p", { class: "soft" }, `${found.text} → ${found.answer}. The answer of the finished model was given to each saved state; below each map, the share that the state gives to it${found.target.length ? " (the geometric mean over its tokens)" : ""}. All maps of a head have one scale.`));
     const select = (name, options, value, act) => {
       const node = make("select", { name, onchange: (event) => { act(event.target.value); draw(); document.querySelector(`[name="${name}"]`).focus(); } }, options.map(([v, text]) => make("option", { value: v }, text)));
       node.value = String(value);
@@ -46,15 +46,16 @@ const Training = (() => {
     };
     box.append(make("p", {}, select("attention", paths.map((p) => [p, p.replace(".blocks.", " ").replaceAll("_", "-").replace(".", " ")]), chosen, (v) => (state.path = v)), select("head", Array.from({ length: n }, (_, h) => [h, String(h)]), state.head, (v) => (state.head = Number(v)))));
     const rows = found.target.length && chosen.startsWith("decoder") ? found.target : found.source, columns = chosen.includes("cross") || !rows.length ? found.source : rows;
+    const most = Draw.most(found.steps.flatMap(({ weights }) => weights[chosen][Math.min(state.head, n - 1)].flat()));
     box.append(make("div", { class: "pictures" }, found.steps.map(({ step, score, weights }) => {
-      const map = weights[chosen][Math.min(state.head, n - 1)], canvas = Draw.paint(rows.length, columns.length, (i, j) => map[i][j], 1);
+      const map = weights[chosen][Math.min(state.head, n - 1)], canvas = Draw.paint(rows.length, columns.length, (i, j) => map[i][j], most);
       canvas.style.cssText = "width: 100%; aspect-ratio: " + `${columns.length} / ${rows.length}`;
       canvas.addEventListener("pointermove", (event) => {
         const b = canvas.getBoundingClientRect(), i = Math.min(rows.length - 1, Math.floor(((event.clientY - b.top) / b.height) * rows.length)), j = Math.min(columns.length - 1, Math.floor(((event.clientX - b.left) / b.width) * columns.length));
         Draw.tip(event, `${rows[i]} → ${columns[j]}: ${number(map[i][j])}`);
       });
       canvas.addEventListener("pointerleave", Draw.hide);
-      return make("figure", { "data-step": step }, make("figcaption", {}, step === "end" ? "the finished model" : `step ${step}`), canvas, make("p", { class: "soft" }, Draw.share(Math.exp(Math.min(0, score)))), Draw.behind(rows, columns, (i, j) => map[i][j], { size: 1 }));
+      return make("figure", { "data-step": step }, make("figcaption", {}, step === "end" ? "the finished model" : `step ${step}`), canvas, make("p", { class: "soft" }, Draw.share(Math.exp(Math.min(0, score)))), Draw.behind(rows, columns, (i, j) => map[i][j], { size: most }));
     })));
     return box;
   }
