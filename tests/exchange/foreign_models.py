@@ -15,8 +15,12 @@ from transformers import (
     GPT2LMHeadModel,
     LlamaConfig,
     LlamaForCausalLM,
+    MistralConfig,
+    MistralForCausalLM,
     PreTrainedModel,
     PreTrainedTokenizerFast,
+    Qwen2Config,
+    Qwen2ForCausalLM,
 )
 
 from glassformer.model import DecoderOnly
@@ -61,6 +65,14 @@ def rough(model: PreTrainedModel) -> Any:
 
 def llama(**changes: Any) -> LlamaForCausalLM:
     return rough(LlamaForCausalLM(LlamaConfig(**LLAMA | changes)))
+
+
+def mistral(**changes: Any) -> MistralForCausalLM:
+    return rough(MistralForCausalLM(MistralConfig(**LLAMA | changes)))
+
+
+def qwen2(**changes: Any) -> Qwen2ForCausalLM:
+    return rough(Qwen2ForCausalLM(Qwen2Config(**LLAMA | changes)))
 
 
 def gpt2(**changes: Any) -> GPT2LMHeadModel:

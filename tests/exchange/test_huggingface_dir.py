@@ -15,7 +15,16 @@ from glassformer.exchange.foreign import convert
 from glassformer.exchange.importing import import_model, read_foreign
 from glassformer.exchange.proof import prove
 from glassformer.tasks.model_dir import LoadedModel, load_model
-from tests.exchange.foreign_models import SENTENCES, byte_level_core, gpt2, llama, logits_equal, save_huggingface
+from tests.exchange.foreign_models import (
+    SENTENCES,
+    byte_level_core,
+    gpt2,
+    llama,
+    logits_equal,
+    mistral,
+    qwen2,
+    save_huggingface,
+)
 
 SLOWED = {
     "rope_type": "llama3",
@@ -31,6 +40,9 @@ MODELS = {
     "llama-slowed": lambda: llama(rope_parameters={"rope_theta": 1e4, **SLOWED}),
     "llama-tied": lambda: llama(tie_word_embeddings=True, num_key_value_heads=4, rope_theta=500.0),
     "llama-odd": lambda: llama(head_dim=10, num_key_value_heads=1, attention_bias=True, mlp_bias=True),
+    "mistral": lambda: mistral(sliding_window=None, head_dim=8),
+    "qwen2": qwen2,
+    "qwen2-tied": lambda: qwen2(tie_word_embeddings=True, rope_theta=1e6),
 }
 
 
@@ -280,3 +292,12 @@ def test_the_place_and_the_source_are_checked_first(folder: Path, tmp_path: Path
         import_model(folder, folder)
     with pytest.raises(UserError, match="There is no folder"):
         import_model(folder, tmp_path / "a" / "b")
+
+
+def test_where_a_model_looks_back_only_so_far_its_context_ends(tmp_path: Path) -> None:
+    theirs = mistral(sliding_window=24, head_dim=8)
+    loaded = bring(save_huggingface(theirs, tmp_path / "theirs"))
+    assert loaded.about["context"] == 24
+    ids = torch.randint(0, 320, (1, 24), generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        torch.testing.assert_close(loaded.model(ids), theirs(ids).logits, atol=1e-4, rtol=1e-4)

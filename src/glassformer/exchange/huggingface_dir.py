@@ -14,6 +14,7 @@ from safetensors import SafetensorError, safe_open
 from glassformer.errors import UserError, require
 from glassformer.exchange.foreign import Foreign, Progress, as_float, read_json, read_settings
 from glassformer.exchange.huggingface import rename
+from glassformer.exchange.huggingface_kin import as_llama
 from glassformer.exchange.huggingface_tokenizer import read_tokenizer
 from glassformer.exchange.huggingface_use import read_use
 from glassformer.exchange.sentence_transformers import ARCHITECTURE, Sentences, read_sentences
@@ -31,7 +32,7 @@ def read_huggingface(folder: Path, tokenizer: Path | None = None, progress: Prog
         f"{folder} is not a Hugging Face directory: config.json is missing.",
         "Give the folder with config.json, model.safetensors and tokenizer.json.",
     )
-    config = read_json(folder / "config.json")
+    config = as_llama(read_json(folder / "config.json"))
     config = {**config, "architectures": config.get("architectures") or _usual_architecture(config)}
     places = _find_weights(folder)
     config = _as_sentences(config, sentences, places)

@@ -103,7 +103,9 @@ def read_gpt2(config: Config, _: str) -> Data:
 
 
 def read_llama(config: Config, _: str) -> Data:
-    bias = "qkvo" if config["attention_bias"] else ""
+    bias = config["attention_bias"]
+    if not isinstance(bias, str):  # the letters of those that have one: huggingface_kin.py
+        bias = "qkvo" if bias else ""
     return {
         "kind": "decoder_only",
         "source": {"vocab_size": config["vocab_size"], "positions": None, "dropout": 0.0},
