@@ -113,9 +113,11 @@ def test_openais_file_gives_their_numbers(imported: Path) -> None:
     assert all(check["passed"] for check in report["checks"])
 
 
-def test_hugging_faces_folder_gives_their_numbers(tmp_path: Path) -> None:
+@pytest.mark.parametrize("shard", ["1GB", "100KB"])
+def test_hugging_faces_folder_gives_their_numbers(tmp_path: Path, shard: str) -> None:
     model = theirs()
-    model.save_pretrained(tmp_path / "source")
+    model.save_pretrained(tmp_path / "source", max_shard_size=shard)
+    assert (tmp_path / "source" / "model.safetensors").exists() == (shard == "1GB")
     ranks = write_ranks(tmp_path / "a.tiktoken")
     read_whisper_tokenizer(ranks, N_ROWS).core.save(str(tmp_path / "source" / "tokenizer.json"))
     import_model(tmp_path / "source", tmp_path / "out")

@@ -34,7 +34,7 @@ def read_huggingface(folder: Path, tokenizer: Path | None = None, progress: Prog
     )
     config = as_llama(read_json(folder / "config.json"))
     config = {**config, "architectures": config.get("architectures") or _usual_architecture(config)}
-    places = _find_weights(folder)
+    places = find_weights(folder)
     config = _as_sentences(config, sentences, places)
     with ExitStack() as stack:
         files = {name: stack.enter_context(_open(folder / name)) for name in sorted(set(places.values()))}
@@ -87,7 +87,7 @@ def _as_sentences(config: dict[str, Any], sentences: Sentences | None, places: M
     return config
 
 
-def _find_weights(folder: Path) -> dict[str, str]:
+def find_weights(folder: Path) -> dict[str, str]:
     """For each weight the file that it lies in."""
     if (folder / WHOLE).exists():
         with _open(folder / WHOLE) as file:

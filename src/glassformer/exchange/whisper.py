@@ -20,6 +20,7 @@ from glassformer.data.tokenizer import Tokenizer
 from glassformer.errors import UserError, require
 from glassformer.exchange.foreign import as_float, read_json
 from glassformer.exchange.huggingface import convert_weights, settings_from_config
+from glassformer.exchange.huggingface_dir import find_weights
 from glassformer.exchange.proof import Check, compare
 from glassformer.exchange.torch_file import read_torch_file
 from glassformer.exchange.whisper_names import to_config, to_huggingface
@@ -110,10 +111,12 @@ def _read_file(path: Path, tokenizer: Path | None) -> Source:
 
 def _read_folder(folder: Path, tokenizer: Path | None) -> Source:
     config = {**DEFAULTS, **read_json(folder / "config.json")}
-    try:
-        weights = load_file(folder / "model.safetensors")
-    except (SafetensorError, OSError, ValueError) as error:
-        raise UserError(f"{folder / 'model.safetensors'} cannot be read: {error}.", "Copy the whole folder.") from None
+    weights: dict[str, Tensor] = {}
+    for name in sorted(set(find_weights(folder).values())):
+        try:
+            weights |= load_file(folder / name)
+        except (SafetensorError, OSError, ValueError) as error:
+            raise UserError(f"{folder / name} cannot be read: {error}.", "Copy the whole folder.") from None
     return _source(config, weights, folder, tokenizer, "Hugging Face directory")
 
 
