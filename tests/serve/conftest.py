@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -19,9 +19,14 @@ from tests.serve.models import chat_completer, classifier, filler, plain_complet
 
 
 @contextmanager
-def running(models: dict[str, Served], limits: Limits | None = None, access: Access | None = None) -> Iterator[str]:
+def running(
+    models: dict[str, Served],
+    limits: Limits | None = None,
+    access: Access | None = None,
+    runs: Sequence[Path] = (),
+) -> Iterator[str]:
     """The address of a server in a thread."""
-    app = create_app(models, limits, access)
+    app = create_app(models, limits, access, runs)
     sock = open_socket("127.0.0.1", 0)
     server = uvicorn.Server(make_config(app))
     thread = threading.Thread(target=server.run, args=([sock],))

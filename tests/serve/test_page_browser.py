@@ -20,6 +20,7 @@ from glassformer.tasks.completer import Completer
 from tests.browser import Chromium, Tab
 from tests.serve.conftest import running
 from tests.serve.models import plain_completer
+from tests.serve.test_runs import write_run
 
 
 def never_ending() -> Completer:
@@ -225,6 +226,26 @@ def test_errors_are_told_kindly(page: Page) -> None:
         page.run(f"window.fetch = async () => {answer}; 0")
         page.type("#source", "x ")
         page.until(f"document.querySelector('.notice').innerText === {json.dumps(said)}")
+
+
+def test_training_runs_are_one_click_away(chromium: Chromium, tmp_path: Path) -> None:
+    for name in ("model", "runs/other"):
+        write_run(tmp_path / name)
+    models = {"stories": Served("stories", plain_completer(tmp_path / "model"))}
+    with running(models, runs=[tmp_path / "runs"]) as address, chromium.tab() as tab:
+        page = Page(tab, address).open()
+        assert page.run("document.querySelector('#trained').hidden") is False
+        own, runs = (
+            page.run(f"document.querySelector('{link}').getAttribute('href')") for link in ("#trained", "#runs")
+        )
+        tab.open(address + own)
+        page.until("document.querySelector('h1')?.innerText === 'The training of model'")
+        page.until("document.querySelector('#view svg')")
+        tab.open(address + runs)
+        page.until("document.querySelectorAll('.runs a').length === 2")
+        page.run("[...document.querySelectorAll('.runs a')].find((link) => link.innerText === 'other').click()")
+        page.until("document.querySelector('h1')?.innerText === 'The training of other'")
+        assert tab.complaints == []
 
 
 @pytest.mark.parametrize("where", ["", "#model=endless", "#model=talker", "#model=blanks", "#model=en-de&view=compare"])

@@ -1,5 +1,6 @@
 """`glassformer serve MODEL…`."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -24,6 +25,9 @@ def serve(
     languages: Annotated[
         list[str] | None, typer.Option(help="name=en,de says what a translator translates, if it does not say so.")
     ] = None,
+    runs: Annotated[
+        list[Path] | None, typer.Option(help="A folder with training runs: the page shows their curves.")
+    ] = None,
     batch: Annotated[int, typer.Option(help="Texts that run together at most.")] = 64,
     wait_ms: Annotated[float, typer.Option(help="Milliseconds that a batch waits for company.")] = 4.0,
     rows: Annotated[int, typer.Option(help="Completions that are made at once.")] = 64,
@@ -45,6 +49,7 @@ def serve(
     from glassformer.serve.limits import Limits
     from glassformer.serve.models import load_models, name_languages
     from glassformer.serve.run import address, is_loopback, open_socket, run
+    from glassformer.serve.runs import check_folders
 
     limits = Limits(
         batch=batch,
@@ -57,6 +62,7 @@ def serve(
         seconds=timeout,
     )
     require(all(api_key or []), "An API key is empty.", "Give one with at least one character.")
+    check_folders(runs or [])
     sock = open_socket(host, port)
     here = ["localhost", "127.0.0.1", "[::1]"] if is_loopback(host) else ["*"]
     models = load_models(model, engine, precision)  # type: ignore[arg-type]
@@ -70,4 +76,4 @@ def serve(
             typer.echo("Everybody who can reach this machine may ask; --api-key changes that.", err=True)
         typer.echo(f"Ready at {address(sock)}", err=True)
 
-    run(create_app(models, limits, access), sock, timeout, ready, quiet)
+    run(create_app(models, limits, access, runs or []), sock, timeout, ready, quiet)

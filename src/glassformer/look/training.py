@@ -25,12 +25,15 @@ NO_CURVE = ("step", "epoch", "seconds", "samples")
 
 
 def write_training_page(path: Path, run: Path, text: str | None, options: LookOptions) -> None:
+    write_text(path, make_training_page(run, text, options))
+
+
+def make_training_page(run: Path, text: str | None, options: LookOptions) -> str:
+    """One offline HTML file."""
     data = json.dumps(training_data(run, text, options), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     data = data.replace("<", "\\u003c")
     scripts = "\n".join((STATIC / script).read_text(encoding="utf-8") for script in SCRIPTS)
-    write_text(
-        path,
-        f"""<!doctype html>
+    return f"""<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -51,8 +54,7 @@ def write_training_page(path: Path, run: Path, text: str | None, options: LookOp
 {scripts}</script>
 </body>
 </html>
-""",
-    )
+"""
 
 
 def training_data(run: Path, text: str | None, options: LookOptions) -> dict[str, Any]:

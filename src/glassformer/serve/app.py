@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from fastapi import Depends, FastAPI, Request
@@ -11,7 +12,7 @@ from fastapi.responses import PlainTextResponse
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from glassformer import __version__
-from glassformer.serve import libretranslate, look, openai_audio, openai_models, openai_text, own, page
+from glassformer.serve import libretranslate, look, openai_audio, openai_models, openai_text, own, page, runs
 from glassformer.serve.edge import App, Edge
 from glassformer.serve.errors import ApiError, add_handlers
 from glassformer.serve.hub import Hub
@@ -28,8 +29,13 @@ class Access:
     origins: Sequence[str] = ()
 
 
-def create_app(models: dict[str, Served], limits: Limits | None = None, access: Access | None = None) -> App:
-    """An ASGI application."""
+def create_app(
+    models: dict[str, Served],
+    limits: Limits | None = None,
+    access: Access | None = None,
+    run_folders: Sequence[Path] = (),
+) -> App:
+    """An ASGI application; in `run_folders` there are training runs to be shown."""
     access = access or Access()
     hub = Hub(models, limits or Limits(), access.keys)
 
@@ -43,7 +49,7 @@ def create_app(models: dict[str, Served], limits: Limits | None = None, access: 
     )
     app.state.hub = hub
     add_handlers(app)
-    _add_routes(app, hub)
+    _add_routes(app, hub, run_folders)
     if access.origins:
         app.add_middleware(
             CORSMiddleware, allow_origins=list(access.origins), allow_methods=["GET", "POST"], allow_headers=["*"]
@@ -54,7 +60,7 @@ def create_app(models: dict[str, Served], limits: Limits | None = None, access: 
     return Edge(app, hub)
 
 
-def _add_routes(app: FastAPI, hub: Hub) -> None:
+def _add_routes(app: FastAPI, hub: Hub, run_folders: Sequence[Path]) -> None:
     async def need_key(request: Request) -> None:
         headers = request.headers
         key = headers.get("x-api-key") or headers.get("authorization", "").removeprefix("Bearer ").strip()
@@ -70,6 +76,7 @@ def _add_routes(app: FastAPI, hub: Hub) -> None:
     guarded = [Depends(need_key)]
     for part in (own, look, openai_models, openai_text, openai_audio):
         app.include_router(part.routes(hub), dependencies=guarded)
+    app.include_router(runs.routes(hub, run_folders), dependencies=guarded)
     app.include_router(libretranslate.routes(hub))
     app.include_router(page.routes())
 

@@ -16,3 +16,6 @@ export function lookLink(model, asked) {
   const link = h("a", { class: "button quiet", target: "_blank", rel: "opener", href: "/look", onpointerenter: point, onfocus: point, onclick: point }, t("look"));
   return link;
 }
+
+// The curves of a training run, in a tab of its own too.
+export const trainingPlace = (run) => `/look#${new URLSearchParams({ training: run })}`;

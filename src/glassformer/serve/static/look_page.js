@@ -1,23 +1,43 @@
-// The tab of "look inside": asks for the trace, then becomes the page that comes back.
-import { askText } from "./ask.js";
+// The tab of "look inside" and of training runs: asks for a page, then becomes it; or lists the runs.
+import { ask, askText } from "./ask.js";
 import { h, statusLine } from "./build.js";
+import { trainingPlace } from "./look.js";
 import { currentLanguage, t } from "./words.js";
 
-// The page that comes has its own use for what stands behind the #; a reload shows the same trace again.
-if (location.hash.includes("model=")) sessionStorage.setItem("look", location.hash.slice(1));
+// The page that comes has its own use for what stands behind the #; a reload shows the same again.
+if (/^#(model|training|runs)=/.test(location.hash)) sessionStorage.setItem("look", location.hash.slice(1));
 const asked = new URLSearchParams(sessionStorage.getItem("look") ?? "");
+const title = t(asked.has("runs") ? "runs" : asked.has("training") ? "trained" : "look");
+const main = document.querySelector("main");
 const status = statusLine();
 document.documentElement.lang = currentLanguage();
 document.documentElement.dataset.theme = localStorage.getItem("theme") ?? "system";
-document.querySelector("main").replaceChildren(h("h1", {}, t("look")), status.node);
-status.wait(t("looking"));
-try {
+document.title = `${title} · Glassformer`;
+main.replaceChildren(h("h1", {}, title), status.node);
+addEventListener("hashchange", () => location.reload());
+
+function findPage() {
+  if (asked.has("training")) return askText(`/api/training?${new URLSearchParams({ run: asked.get("training") })}`);
+  status.wait(t("looking"));
   const answer = asked.get("answer");
-  const body = { model: asked.get("model"), texts: [asked.get("text") ?? ""], ...(answer ? { answer } : {}) };
-  const page = await askText("/api/look", body);
-  document.open();
-  document.write(page);
-  document.close();
+  return askText("/api/look", { model: asked.get("model"), texts: [asked.get("text") ?? ""], ...(answer ? { answer } : {}) });
+}
+
+async function listRuns() {
+  const when = new Intl.DateTimeFormat(currentLanguage(), { dateStyle: "medium", timeStyle: "short" });
+  const rows = (await ask("/api/runs")).map(({ name, changed }) =>
+    h("li", {}, h("a", { href: trainingPlace(name) }, name), " ", h("span", { class: "soft" }, when.format(1000 * changed))));
+  main.append(h("ul", { class: "card runs" }, rows));
+}
+
+try {
+  if (asked.has("runs")) await listRuns();
+  else {
+    const page = await findPage();
+    document.open();
+    document.write(page);
+    document.close();
+  }
 } catch (error) {
   status.fail(error);
 }

@@ -6,7 +6,7 @@ import * as classify from "./classify.js";
 import * as compare from "./compare.js";
 import * as complete from "./complete.js";
 import * as fill from "./fill.js";
-import { offerLook } from "./look.js";
+import { offerLook, trainingPlace } from "./look.js";
 import * as picture from "./picture.js";
 import * as transcribe from "./transcribe.js";
 import * as translate from "./translate.js";
@@ -18,6 +18,7 @@ const byId = (id) => document.getElementById(id);
 const drafts = {}; // what was typed, by view: it stays when model or language change
 let models = [];
 let paths = {};
+let runs = []; // names of trainings
 let close = () => {};
 
 // What can be done with a model, the main thing first.
@@ -50,6 +51,8 @@ function show() {
   const { model, views, view } = place();
   byId("model").value = model?.name ?? "";
   byId("about").textContent = model?.title ?? "";
+  byId("trained").hidden = !runs.some((run) => run.name === model?.name);
+  byId("trained").href = trainingPlace(model?.name ?? "");
   document.title = model ? `${model.name} · Glassformer` : "Glassformer";
   showTabs(model, views, view);
   const panel = byId("view");
@@ -119,7 +122,7 @@ addEventListener("hashchange", show);
 async function start() {
   showFrame();
   try {
-    [models, { paths }] = await Promise.all([ask("/api/models"), ask("/openapi.json")]);
+    [models, { paths }, runs] = await Promise.all([ask("/api/models"), ask("/openapi.json"), ask("/api/runs")]);
   } catch (error) {
     const again = error.status === 401 ? null : button(t("again"), start);
     byId("view").replaceChildren(h("p", { class: "notice bad", role: "alert" }, h("strong", {}, error.message), ` ${error.hint} `, again ?? ""));
@@ -127,6 +130,7 @@ async function start() {
   }
   byId("key").hidden = true;
   offerLook(paths);
+  byId("runs").hidden = !runs.length;
   showFrame();
   show();
 }

@@ -1,7 +1,7 @@
 // All texts of the page, in each language. A test compares the keys.
 export const WORDS = {
   en: {
-    skip: "Skip to the work", model: "Model", lesson: "Lesson", starting: "One moment …", theme: "Colours",
+    skip: "Skip to the work", model: "Model", lesson: "Lesson", runs: "Training", trained: "How it was trained", starting: "One moment …", theme: "Colours",
     system: "System", light: "Light", dark: "Dark", otherLanguage: "Deutsch",
     translate: "Translate", complete: "Write on", chat: "Chat", fill: "Fill blanks", classify: "Classify",
     transcribe: "Transcribe", compare: "Compare texts", embed: "Compare texts",
@@ -34,7 +34,7 @@ export const WORDS = {
     characters: "{0} characters",
   },
   de: {
-    skip: "Zum Inhalt", model: "Modell", lesson: "Lektion", starting: "Einen Moment …", theme: "Farben",
+    skip: "Zum Inhalt", model: "Modell", lesson: "Lektion", runs: "Training", trained: "So wurde es trainiert", starting: "Einen Moment …", theme: "Farben",
     system: "System", light: "Hell", dark: "Dunkel", otherLanguage: "English",
     translate: "Übersetzen", complete: "Weiterschreiben", chat: "Gespräch", fill: "Lücken füllen", classify: "Einordnen",
     transcribe: "Mitschreiben", compare: "Texte vergleichen", embed: "Texte vergleichen",
