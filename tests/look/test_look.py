@@ -79,6 +79,8 @@ def test_every_kind_of_model_is_shown(kinds: dict[str, Kind]) -> None:
                 assert data["best"] == []
                 assert float(data["answer"]) == pytest.approx(float(scene.seen["head.logits"]), abs=1e-3)
                 assert scene.score() == pytest.approx(float(scene.seen["head.logits"]), abs=1e-5)
+                [found] = data["attribution"]
+                assert sum(found["parts"].values()) == pytest.approx(scene.score(), abs=1e-4)
                 continue
             said = [best["said"] for best in data["best"] if best["said"]]
             assert said

@@ -116,7 +116,7 @@ def test_the_matrix_shows_the_weights(tab: Tab, pages: Pages) -> None:
     assert "Choose one layer and one head" in tab.run("document.getElementById('view').innerText")
 
 
-@pytest.mark.parametrize("task", ["translate", "complete", "picture"])
+@pytest.mark.parametrize("task", ["translate", "complete", "fill", "picture"])
 def test_the_walk_computes_in_the_page_what_the_model_computed(tab: Tab, pages: Pages, task: str) -> None:
     page, scenes = pages[task]
     visit(tab, page, "walk")

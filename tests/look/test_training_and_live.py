@@ -12,6 +12,7 @@ from urllib.parse import quote
 import pytest
 import torch
 
+from glassformer.cli.main import run as run_command
 from glassformer.errors import UserError
 from glassformer.look import training as look_training
 from glassformer.look.live import HERE, answer_query, make_server
@@ -155,6 +156,15 @@ def test_a_port_that_is_taken_is_said(address: str) -> None:
         make_server(taken, lambda _: (200, ""))
     with pytest.raises(UserError, match="The port is 70000"):
         make_server(70000, lambda _: (200, ""))
+
+
+def test_a_model_that_reads_files_is_served_with_one_to_begin_with(
+    pictures: LoadedModel, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as stop:
+        run_command(["look", str(pictures.path), "--live"])
+    assert stop.value.code == 2
+    assert "reads files, not text. Give one as INPUT to begin with." in capsys.readouterr().err
 
 
 def test_the_form_in_the_page_looks_at_another_input(tab: Tab, address: str) -> None:

@@ -103,7 +103,8 @@ class Scene:
     def _attribution(self) -> list[dict[str, Any]] | None:
         """For each answer, what each part put into its logit."""
         rows = []
-        for position, answer in enumerate(self.subject.answers):
+        numbered = self.subject.kind == "number"  # then there is one output, and it is the answer
+        for position, answer in enumerate([0] if numbered else self.subject.answers):
             if answer < 0 or position < self.subject.n_prompt:
                 continue
             try:

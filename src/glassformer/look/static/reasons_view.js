@@ -25,13 +25,13 @@ const ReasonsView = (() => {
   }
 
   function attribution(run, state) {
-    if (!run.attribution) return make("section", {}, make("h3", {}, "What the logit is made of"), make("p", { class: "soft" }, "The head of this model bends its input, so that a logit is no plain sum of parts."));
+    if (!run.attribution) return make("section", {}, make("h3", {}, "What the answer is made of"), make("p", { class: "soft" }, "The head of this model bends its input, so that its answer is no plain sum of parts."));
     const found = run.attribution.find((a) => a.position === state.position) ?? run.attribution[0];
     if (!found) return null;
-    const stack = Data.all.model.stacks.at(-1), names = Data.names(run, stack), said = Data.nameOf(run, run.answers[found.position]);
+    const stack = Data.all.model.stacks.at(-1), names = Data.names(run, stack), number_ = run.kind === "number", said = Data.nameOf(run, run.answers[found.position]);
     const parts = Object.entries(found.parts).sort((a, b) => Math.abs(b[1]) - Math.abs(a[1])), total = parts.reduce((sum, [, v]) => sum + v, 0);
-    const box = make("section", {}, make("h3", {}, "What the logit is made of"),
-      make("p", { class: "soft" }, "The logit of ", Draw.token(said), run.best.length > 1 ? [Data.all.model.task === "fill" ? " at " : " after ", Draw.token(names[found.position])] : [], ` is ${number(total)}: the sum of what each part wrote into the stream by itself.`),
+    const box = make("section", {}, make("h3", {}, number_ ? "What the answer is made of" : "What the logit is made of"),
+      make("p", { class: "soft" }, number_ ? "The answer" : ["The logit of ", Draw.token(said)], run.best.length > 1 ? [Data.all.model.task === "fill" ? " at " : " after ", Draw.token(names[found.position])] : [], ` is ${number(total)}: the sum of what each part wrote into the stream by itself.`),
       make("div", { id: "parts" }, Draw.bars(parts.map(([p]) => pretty(p)), parts.map(([, v]) => v), parts.map(([, v]) => number(v)))));
     const heads = Object.entries(found.heads), most = Draw.most(heads.flatMap(([, v]) => v));
     box.append(make("h3", {}, "By head"), Draw.table(heads.map(([p]) => pretty(p)), Array.from({ length: stack.heads }, (_, h) => `head ${h}`), (i, h) => heads[i][1][h], { size: most, caption: "Attribution by head" }));
@@ -46,7 +46,7 @@ const ReasonsView = (() => {
   function ablation(run) {
     if (!run.ablation) return make("section", {}, make("h3", {}, "Which heads are needed"), make("p", { class: "soft" }, "Not tried for this page, since it takes a while; --ablate does it."));
     const entries = Object.entries(run.ablation), n = Math.max(...entries.map(([, v]) => v.length));
-    return make("section", {}, make("h3", {}, "Which heads are needed"), make("p", { class: "soft" }, "Each head was switched off once, and the whole answer weighed again. Blue: the mean log-probability of the answer falls by so much without this head; orange: it rises."),
+    return make("section", {}, make("h3", {}, "Which heads are needed"), make("p", { class: "soft" }, `Each head was switched off once, and the whole answer weighed again. Blue: ${run.kind === "number" ? "the answer" : "the mean log-probability of the answer"} falls by so much without this head; orange: it rises.`),
       Draw.table(entries.map(([p]) => pretty(p)), Array.from({ length: n }, (_, h) => `head ${h}`), (i, h) => entries[i][1][h] ?? NaN, { size: Math.max(0.01, Draw.most(entries.flatMap(([, v]) => v))), caption: "Head ablation" }));
   }
 

@@ -24,8 +24,12 @@ const WalkView = (() => {
     const front = stack.front, x = Data.vector(run, `${front}.x`, i), embedding = Data.vector(run, `${front}.embedding`, i);
     const positions = Data.vector(run, `${front}.positions`, i);
     if (!embedding) return section("From the input to a vector", make("p", {}, "The input at this position as a vector, as wide as the model:"), strip(x));
-    const children = [make("p", {}, "The row for ", token(names[i]), " in the table of embeddings", positions ? ", and the vector that says where it stands:" : ":"), formula("x = E[token]", positions ? ` + PE(${i})` : ""), strip(embedding)];
-    if (positions) children.push(strip(positions), make("p", {}, "Their sum enters the first layer:"), strip(x), check(embedding.map((v, d) => v + positions[d]), x));
+    const types = Data.vector(run, `${front}.types`, i), normed = Data.vector(run, `${front}.norm`, i), added = [positions, types].filter(Boolean);
+    const also = [positions && "the vector that says where it stands", types && "the one of its sentence"].filter(Boolean).map((text) => `, and ${text}`).join("");
+    const sum = ["E[token]", positions && `PE(${i})`, types && "T[sentence]"].filter(Boolean).join(" + ");
+    const children = [make("p", {}, "The row for ", token(names[i]), ` in the table of embeddings${also}:`), formula("x = ", normed ? `norm(${sum})` : sum), strip(embedding), ...added.map((v) => strip(v))];
+    if (normed) children.push(make("p", {}, "Their sum, brought to even size, enters the first layer:"), strip(x));
+    else if (added.length) children.push(make("p", {}, "Their sum enters the first layer:"), strip(x), check(embedding.map((v, d) => added.reduce((total, one) => total + one[d], v)), x));
     return section("From a word to a vector", ...children);
   }
 
