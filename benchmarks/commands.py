@@ -2,13 +2,14 @@
 
     python -m benchmarks.commands            # about 45 minutes; needs espeak-ng (Debian: espeak-ng)
 
-The recogniser learns the commands and other sentences from some voices at several speeds and pitches; other voices say
-the commands, and sentences that are not among them, as a test.
+The recogniser learns the commands, and other sentences made of many words at random, from some voices at several speeds
+and pitches; other voices say the commands, and sentences that were never learned, as a test.
 """
 
 import argparse
 import itertools
 import json
+import random
 import shutil
 import subprocess
 import tempfile
@@ -23,25 +24,9 @@ COMMANDS = [
     f"show me my {what} please"
     for what in ("files", "pictures", "letters", "music", "messages", "photos", "directories", "songs")
 ] + ["open the window", "close the window", "stop the music", "what time is it", "good night", "play the next song"]
-# Sentences that are learned but are no commands, and others that are neither.
-OTHERS = [
-    "the weather is fine today",
-    "show me the way to the station",
-    "my sister plays the piano",
-    "please give me your letters",
-    "where are the directories",
-    "what is your name",
-    "good morning everybody",
-    "we open at nine",
-    "the next train is late",
-    "i like your pictures",
-    "close your eyes",
-    "time to go home",
-    "stop it now",
-    "play with me",
-    "a file is on the table",
-    "messages come and go",
-]
+# What other sentences are made of: words of every day, those of the commands among them.
+WORDS = (ROOT / "benchmarks" / "words.txt").read_text().split()
+N_OTHERS = 2000
 OUTSIDE = [
     "show me my money please",
     "open the bottle",
@@ -59,6 +44,9 @@ OUTSIDE = [
 LEARNED = ("en-us+m1", "en-us+m3", "en-us+f1", "en-us+f2", "en-gb+m2", "en-gb+m4", "en-gb+f3", "en-gb+m7")
 UNSEEN = ("en-us+m5", "en-gb+f4", "en-gb+m6")
 SPEEDS, PITCHES = (130, 150, 170, 190), (40, 55)
+TEST = ((140, 160, 180), (50,))
+
+Way = tuple[str, str, int, int]  # text, voice, speed, pitch
 
 
 def main() -> None:
@@ -74,9 +62,10 @@ def main() -> None:
     environment = describe()
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
-        data = write_list(folder / "train.tsv", speak(folder / "train", COMMANDS + OTHERS, LEARNED, SPEEDS, PITCHES))
-        inside = speak(folder / "inside", COMMANDS, UNSEEN, (140, 160, 180), (50,))
-        outside = speak(folder / "outside", OUTSIDE, UNSEEN, (140, 160, 180), (50,))
+        learned = [*ways(COMMANDS, LEARNED, SPEEDS, PITCHES), *other_sentences()]
+        data = write_list(folder / "train.tsv", speak(folder / "train", learned))
+        inside = speak(folder / "inside", ways(COMMANDS, UNSEEN, *TEST))
+        outside = speak(folder / "outside", ways(OUTSIDE, UNSEEN, *TEST))
         model = given.out or folder / "model"
         changes = [f"train.minutes={given.minutes}"] if given.minutes else []
         minutes = train(data, model, given.recipe, changes=changes)
@@ -91,21 +80,47 @@ def main() -> None:
     ]
     print(table(rows))
     if not given.no_result:
-        kept = {"settings": settings_of(given), "right": right, "refused": refused, "heard": heard}
+        kept = {
+            "settings": settings_of(given),
+            "right": right,
+            "refused": refused,
+            "heard": [nameless(answers) for answers in heard],
+        }
         write_result("commands", environment, kept, {"Voice commands": rows})
 
 
-def speak(folder: Path, texts: list[str], voices: Any, speeds: Any, pitches: Any) -> list[Listed]:
+def ways(texts: list[str], voices: Any, speeds: Any, pitches: Any) -> list[Way]:
     """Each sentence by each voice at each speed and pitch."""
+    return list(itertools.product(texts, voices, speeds, pitches))
+
+
+def other_sentences() -> list[Way]:
+    """Sentences that mean nothing, each said once by somebody; none that is a command or will be asked for."""
+    draw = random.Random(1)
+    taken = {*COMMANDS, *OUTSIDE}
+    found: list[Way] = []
+    while len(found) < N_OTHERS:
+        text = " ".join(draw.choices(WORDS, k=draw.randint(2, 6)))
+        if text not in taken:
+            found.append((text, draw.choice(LEARNED), draw.choice(SPEEDS), draw.choice(PITCHES)))
+    return found
+
+
+def speak(folder: Path, said: list[Way]) -> list[Listed]:
     folder.mkdir()
     listed = []
-    for i, (text, voice, speed, pitch) in enumerate(itertools.product(texts, voices, speeds, pitches)):
+    for i, (text, voice, speed, pitch) in enumerate(said):
         path = folder / f"{i}.wav"
         subprocess.run(
             ["espeak-ng", "-v", voice, "-s", str(speed), "-p", str(pitch), "-w", str(path), text], check=True
         )
         listed.append((path, text))
     return listed
+
+
+def nameless(answers: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Without the paths of this machine."""
+    return [{**answer, "file": Path(answer["file"]).name} for answer in answers]
 
 
 def listen(model: Path, commands: Path, listed: list[Listed], threshold: float) -> list[dict[str, Any]]:
