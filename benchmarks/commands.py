@@ -1,6 +1,6 @@
 """Voice commands, spoken by espeak-ng: commands heard by voices never heard before, and other sentences refused.
 
-    python -m benchmarks.commands            # about 45 minutes; needs espeak-ng (Debian: espeak-ng)
+    python -m benchmarks.commands            # about 35 minutes; needs espeak-ng (Debian: espeak-ng)
 
 The recogniser learns the commands, and other sentences made of many words at random, from some voices at several speeds
 and pitches; other voices say the commands, and sentences that were never learned, as a test.
