@@ -97,6 +97,7 @@ class Tab:
 
     def __init__(self, chromium: Chromium, page: Page) -> None:
         self.page, self.wait = page, chromium.wait
+        self.shown = (*SIZE, False)  # which is what a new page has
         self.complaints: list[str] = []
         self.requests: list[str] = []
         self.refused: list[str] = []  # since they would have left this machine
@@ -165,8 +166,11 @@ class Tab:
         return found
 
     def size(self, width: int, height: int, dark: bool = False) -> None:
-        self.wait(self.page.set_viewport_size(_viewport(width, height)))
-        self.wait(self.page.emulate_media(color_scheme="dark" if dark else "light"))
+        if self.shown[:2] != (width, height):  # to set it again takes its time
+            self.wait(self.page.set_viewport_size(_viewport(width, height)))
+        if self.shown[2] != dark:
+            self.wait(self.page.emulate_media(color_scheme="dark" if dark else "light"))
+        self.shown = (width, height, dark)
 
 
 def _viewport(width: int, height: int) -> ViewportSize:

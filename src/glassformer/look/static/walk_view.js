@@ -67,7 +67,7 @@ const WalkView = (() => {
       make("p", {}, "How well does the query fit each key? Multiply them number by number, add up, and divide by ", make("b", {}, `√${d} = ${number(Math.sqrt(d))}`), ". The softmax turns the scores into shares that add up to 1."),
       formula("score", sub("j"), " = q · k", sub("j"), " / √d", sub("k"), ",   weight", sub("j"), " = exp(score", sub("j"), ") / Σ exp(score)"),
       make("div", { class: "scroll tall", tabindex: "0", role: "group", "aria-label": "Scores and weights" }, make("table", { id: "scores" }, make("thead", {}, make("tr", {}, head_)), make("tbody", {}, rows))),
-      make("p", { class: "soft" }, `For ${columns[state.key]}: ${terms} + … (${d} terms) = ${number(products[state.key])}`),
+      make("p", { class: "soft" }, `For ${columns[state.key]}: ${terms}${d > 4 ? ` + … (${d} terms)` : ""} = ${number(products[state.key])}`),
       open.includes(false) ? make("p", { class: "soft" }, "Where looking is forbidden the score is minus infinity, and the weight 0.") : null,
       check(products.map((p) => p / Math.sqrt(d)), scores), check(raised.map((r) => r / total), weights));
   }
