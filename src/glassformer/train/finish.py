@@ -23,7 +23,7 @@ def choose_weights(trainer: Trainer) -> tuple[Validation, str]:
     if not saved:  # they were damaged; what the run ended with is left
         load_parameters(trainer.job.model, trainer.moving.weights)
         return trainer.validated(None), f"of step {trainer.progress.step}"
-    by_score = sorted(saved, key=lambda item: -item[1])
+    by_score = trainer.progress.best_first
     best_step, best_score = by_score[0]
     best = read_checkpoint(trainer.files.weights_file(best_step)).tensors
     members = sorted(by_score[: s.average] if s.average_of == "best" else saved[-s.average :])

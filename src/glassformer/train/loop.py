@@ -186,7 +186,7 @@ class Trainer:
         write_checkpoint(self.files.weights_file(p.step), self.moving.weights, {"step": p.step, "score": score})
         p.saved.append((p.step, score))
         newest = p.saved[-s.average :]
-        best = sorted(p.saved, key=lambda item: -item[1])[: s.average if s.average_of == "best" else 1]
+        best = p.best_first[: s.average if s.average_of == "best" else 1]
         p.saved = [item for item in p.saved if item in best or (s.average_of == "last" and item in newest)]
 
 

@@ -43,6 +43,11 @@ class Progress:
     saved: list[tuple[int, float]] = field(default_factory=list)  # (step, score) of the weights kept for the mean
     finished: bool = False
 
+    @property
+    def best_first(self) -> list[tuple[int, float]]:
+        """What is saved, by score; of equals the later, which had the smaller steps."""
+        return sorted(self.saved, key=lambda item: (-item[1], -item[0]))
+
 
 @dataclass(frozen=True)
 class Moving:
