@@ -1,6 +1,8 @@
 """Recordings in requests, heard as the command line hears them."""
 
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
+from typing import BinaryIO
 
 from fastapi import Request, UploadFile
 
@@ -35,6 +37,18 @@ async def transcribe(
     def run(paths: list[Path]) -> list[Answer]:
         return list(face.transcribe_files(paths, options, details))
 
+    # Whisper hears one after the other, and so each client gets its answer as soon as it is there.
+    kind = ("transcribe", options, details) if isinstance(face, Transcriber) else object()
+    async with kept_sound(hub, upload.file) as path:
+        [answer] = await hub.ask(request, served, kind, [path], run)
+        if isinstance(answer, UserError):
+            raise answer
+        return answer
+
+
+def kept_sound(hub: Hub, file: BinaryIO | bytes) -> AbstractAsyncContextManager[Path]:
+    """A recording as a file, if it is one and not too long."""
+
     def check(path: Path) -> None:
         seconds, most = sound_info(path).seconds, hub.limits.audio
         if seconds > most:
@@ -42,13 +56,7 @@ async def transcribe(
                 413, f"The recording lasts {seconds:,.0f} seconds; at most {most:,.0f} are heard.", "Cut it."
             )
 
-    # Whisper hears one after the other, and so each client gets its answer as soon as it is there.
-    kind = ("transcribe", options, details) if isinstance(face, Transcriber) else object()
-    async with kept(upload.file, ".wav", "The recording", check) as path:
-        [answer] = await hub.ask(request, served, kind, [path], run)
-        if isinstance(answer, UserError):
-            raise answer
-        return answer
+    return kept(file, ".wav", "The recording", check)
 
 
 def _face(served: Served, language: str | None, task: str) -> Transcriber | WhisperTranscriber:

@@ -14,7 +14,7 @@ from glassformer.serve.hub import Hub
 from glassformer.serve.models import Served
 from glassformer.serve.openai_answers import FINISH, Events, Tokens, new_id, tokens_of, usage
 from glassformer.serve.openai_messages import ChatAsk, CompletionAsk
-from glassformer.serve.own import encode, is_completer
+from glassformer.serve.verbs import encode, is_completer
 from glassformer.tasks.completer import Completer, Completion
 from glassformer.tasks.template import talk_ids
 

@@ -13,6 +13,7 @@ from glassformer.serve.errors import ApiError
 from glassformer.serve.hub import Hub
 from glassformer.serve.models import Served
 from glassformer.tasks.classifier import Answer, Classifier
+from glassformer.tasks.completer import Completer
 from glassformer.tasks.embedder import Vectors
 from glassformer.tasks.filler import Filled, Filler
 from glassformer.tasks.translator import Translation, Translator
@@ -22,6 +23,17 @@ LONG = 2000  # characters of a text that are cut beside the server's own thread
 
 def is_translator(served: Served) -> bool:
     return isinstance(served.face, Translator)
+
+
+def is_completer(served: Served) -> bool:
+    return isinstance(served.face, Completer)
+
+
+def encode(served: Served, prompt: str) -> list[int]:
+    """A prompt as the tokens that the model goes on from."""
+    assert isinstance(served.face, Completer)
+    with served.encoding:
+        return served.face.prompt_ids(prompt)
 
 
 async def translate(

@@ -2,19 +2,34 @@
 import { h } from "./build.js";
 import { t } from "./words.js";
 
-let offered = false;
-
-export function offerLook(paths) {
-  offered = "/api/look" in paths;
-}
-
-// `asked` gives { text, answer? } when the link is followed, so that it always shows the newest. The text stands behind
+// `asked` gives { text, answer? } or { file } when the link is followed, so that it always shows the newest. The text stands behind
 // the #, which no server and no log sees; the new tab is an heir of this one, so that it knows the key.
 export function lookLink(model, asked) {
-  if (!offered) return null;
+  if (!model.look) return null;
   const point = () => (link.href = `/look#${new URLSearchParams({ model: model.name, ...asked() })}`);
   const link = h("a", { class: "button quiet", target: "_blank", rel: "opener", href: "/look", onpointerenter: point, onfocus: point, onclick: point }, t("look"));
   return link;
+}
+
+const MOST = 4_000_000; // characters that a tab hands on
+
+// A picture or a recording does not fit behind the #: it goes to the new tab as part of what that inherits.
+export async function lookAtFileLink(model, file) {
+  const data = await inBase64(file);
+  if (data.length > MOST) return null;
+  return lookLink(model, () => {
+    sessionStorage.setItem("look-file", data);
+    return { file: "kept" };
+  });
+}
+
+export function inBase64(file) {
+  return new Promise((done, fail) => {
+    const reader = new FileReader();
+    reader.onload = () => done(reader.result.slice(reader.result.indexOf(",") + 1));
+    reader.onerror = () => fail(reader.error);
+    reader.readAsDataURL(file);
+  });
 }
 
 // The curves of a training run, in a tab of its own too.

@@ -20,7 +20,8 @@ function findPage() {
   if (asked.has("training")) return askText(`/api/training?${new URLSearchParams({ run: asked.get("training") })}`);
   status.wait(t("looking"));
   const answer = asked.get("answer");
-  return askText("/api/look", { model: asked.get("model"), texts: [asked.get("text") ?? ""], ...(answer ? { answer } : {}) });
+  const given = asked.has("file") ? { file: sessionStorage.getItem("look-file") } : { texts: [asked.get("text") ?? ""] };
+  return askText("/api/look", { model: asked.get("model"), ...given, ...(answer ? { answer } : {}) });
 }
 
 async function listRuns() {

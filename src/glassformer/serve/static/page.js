@@ -6,7 +6,7 @@ import * as classify from "./classify.js";
 import * as compare from "./compare.js";
 import * as complete from "./complete.js";
 import * as fill from "./fill.js";
-import { offerLook, trainingPlace } from "./look.js";
+import { trainingPlace } from "./look.js";
 import * as picture from "./picture.js";
 import * as transcribe from "./transcribe.js";
 import * as translate from "./translate.js";
@@ -129,7 +129,6 @@ async function start() {
     return;
   }
   byId("key").hidden = true;
-  offerLook(paths);
   byId("runs").hidden = !runs.length;
   showFrame();
   show();

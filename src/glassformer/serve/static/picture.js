@@ -1,6 +1,7 @@
 // Classify a picture that is dropped, chosen or pasted.
 import { ask, givenUp, Refused } from "./ask.js";
 import { dropZone, h, labels, statusLine } from "./build.js";
+import { inBase64, lookAtFileLink } from "./look.js";
 import { t } from "./words.js";
 
 export function mount(place, model) {
@@ -20,7 +21,8 @@ export function mount(place, model) {
     try {
       await picture.decode().catch(() => { picture.hidden = true; throw new Refused(t("badPicture")); });
       const { answers } = await ask("/api/classify", { model: model.name, pictures: [await inBase64(file)] }, signal);
-      result.replaceChildren(...labels(answers[0]));
+      const look = await lookAtFileLink(model, file);
+      result.replaceChildren(...labels(answers[0]), look ? h("div", { class: "foot" }, look) : "");
       result.hidden = false;
       status.clear();
     } catch (error) {
@@ -32,13 +34,4 @@ export function mount(place, model) {
   document.addEventListener("paste", paste);
   place.replaceChildren(h("div", { class: "pair" }, dropZone("image/*", t("dropPicture"), see, null, picture), h("div", { class: "stack" }, status.node, result)));
   return () => { going.abort(); document.removeEventListener("paste", paste); };
-}
-
-function inBase64(file) {
-  return new Promise((done, fail) => {
-    const reader = new FileReader();
-    reader.onload = () => done(reader.result.slice(reader.result.indexOf(",") + 1));
-    reader.onerror = () => fail(new Refused(t("badPicture")));
-    reader.readAsDataURL(file);
-  });
 }

@@ -1,6 +1,7 @@
 // Speak, or drop a recording; the page makes WAV of it, the model writes it down.
 import { ask, givenUp, Refused } from "./ask.js";
 import { button, copyButton, dropZone, h, statusLine } from "./build.js";
+import { lookAtFileLink } from "./look.js";
 import { record, toWave } from "./sound.js";
 import { t } from "./words.js";
 
@@ -8,7 +9,8 @@ export function mount(place, model) {
   const status = statusLine();
   const player = h("audio", { controls: true, hidden: true });
   const transcript = h("p", { id: "transcript", class: "output" });
-  const result = h("section", { class: "card", hidden: true, "aria-live": "polite" }, h("h2", {}, t("transcript")), transcript, h("div", { class: "foot" }, copyButton(() => transcript.textContent)));
+  const foot = h("div", { class: "foot" });
+  const result = h("section", { class: "card", hidden: true, "aria-live": "polite" }, h("h2", {}, t("transcript")), transcript, foot);
   const speak = button(t("record"), start, "main round", { hidden: !navigator.mediaDevices });
   const zone = dropZone("audio/*,video/webm", t("dropSound"), hear, speak, player);
   let taken = null;
@@ -54,6 +56,7 @@ export function mount(place, model) {
       form.append("model", model.name);
       const { text } = await ask("/v1/audio/transcriptions", form, signal);
       transcript.textContent = text.trim() || t("nothingHeard");
+      foot.replaceChildren(copyButton(() => transcript.textContent), (await lookAtFileLink(model, wave)) ?? "");
       result.hidden = false;
       status.clear();
     } catch (error) {

@@ -1,0 +1,67 @@
+"""The bodies of our own interface. What is unknown in them is refused; options are those of the command line."""
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+from pydantic import Base64Bytes, BaseModel, ConfigDict, Field
+
+from glassformer.decode.complete_options import CompleteOptions
+from glassformer.decode.options import DecodeOptions
+from glassformer.model.settings import Pooling
+from glassformer.serve.errors import ApiError
+
+STRICT = ConfigDict(extra="forbid", allow_inf_nan=False)
+MOST_SEED = 2**62
+
+Name = Annotated[str | None, Field(description="A name of /api/models; without it, the first model that can do it.")]
+Texts = Annotated[list[str], Field(min_length=1)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchOptions(DecodeOptions):
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextOptions(CompleteOptions):
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+
+class Ask(BaseModel):
+    model_config = STRICT
+    model: Name = None
+
+
+class TranslateAsk(Ask):
+    texts: Texts
+    options: SearchOptions = SearchOptions()
+    prefix: str = ""
+    phrases: tuple[str, ...] = ()
+    details: bool = Field(False, description="Tokens and alignment too.")
+
+
+class CompleteAsk(Ask):
+    prompts: Texts
+    options: TextOptions = TextOptions()
+
+
+class FillAsk(Ask):
+    texts: Texts
+    top: int = Field(5, ge=1, le=100)
+
+
+class ClassifyAsk(Ask):
+    texts: list[str | Annotated[list[str], Field(min_length=2, max_length=2)]] = []
+    series: list[list[list[float]]] = Field([], description="For models of vectors: rows of numbers, one a step.")
+    pictures: list[Base64Bytes] = Field([], description="For models of pictures: files such as PNG, in base64.")
+
+
+class EmbedAsk(Ask):
+    texts: Texts
+    pooling: Pooling | None = None
+    normalise: bool | None = None
+
+
+def check_seed(seed: int | None) -> None:
+    if seed is not None and not 0 <= seed < MOST_SEED:
+        raise ApiError(400, "The seed is out of range.", "Give a number from 0 on, below 2 to the power of 62.", "seed")
