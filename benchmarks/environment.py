@@ -6,6 +6,7 @@ import platform
 import shlex
 import subprocess
 import sys
+import tempfile
 from argparse import Namespace
 from collections.abc import Sequence
 from datetime import date
@@ -111,11 +112,18 @@ def write_result(name: str, environment: dict[str, Any], data: dict[str, Any], t
     """YYYY-MM-DD-name.json with everything, and beside it the tables (first row: heads) for people."""
     RESULTS.mkdir(exist_ok=True)
     path = RESULTS / f"{environment['date']}-{name}.json"
-    path.write_text(json.dumps({"environment": environment, **data}, indent=2, ensure_ascii=False) + "\n")
-    path.with_suffix(".md").write_text(_page(name, environment, tables))
+    path.write_text(_elsewhere(json.dumps({"environment": environment, **data}, indent=2, ensure_ascii=False)) + "\n")
+    path.with_suffix(".md").write_text(_elsewhere(_page(name, environment, tables)))
     shown = path.relative_to(ROOT)
     print(f"Written: {shown} and {shown.with_suffix('.md').name}", file=sys.stderr)
     return path
+
+
+def _elsewhere(text: str) -> str:
+    """As it could have been written on another machine: where its folders lie is nobody's business."""
+    for folder in (ROOT, Path(tempfile.gettempdir()), Path.home()):
+        text = text.replace(f"{folder}/", "")
+    return text
 
 
 def table(rows: Rows) -> str:
