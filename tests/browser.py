@@ -26,12 +26,16 @@ PATIENCE = 60  # seconds: the machine may be busy with other things
 # WCAG's ratio of light between a text and what is under it, the least on the page.
 CONTRAST = """(() => {
   const canvas = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });
-  const rgb = (colour, under) => {
+  const known = new Map(); // few pairs of colours, found often
+  const light = (colour, under) => {
+    const key = `${colour} ${under}`;
+    if (known.has(key)) return known.get(key);
     for (const style of [under, colour]) { canvas.fillStyle = style; canvas.fillRect(0, 0, 1, 1); }
-    return [...canvas.getImageData(0, 0, 1, 1).data].slice(0, 3);
+    const rgb = [...canvas.getImageData(0, 0, 1, 1).data].slice(0, 3).map((v) => v / 255);
+    const found = rgb.map((v) => v <= .04045 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4)
+      .reduce((sum, v, i) => sum + v * [.2126, .7152, .0722][i], 0);
+    return known.set(key, found), found;
   };
-  const light = (colour) => colour.map((v) => v / 255).map((v) => v <= .04045 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4)
-    .reduce((sum, v, i) => sum + v * [.2126, .7152, .0722][i], 0);
   const background = (node) => {
     const own = getComputedStyle(node).backgroundColor;
     return own === "rgba(0, 0, 0, 0)" && node.parentElement ? background(node.parentElement) : own;
@@ -39,7 +43,7 @@ CONTRAST = """(() => {
   const read = [...document.querySelectorAll("td, th, p, label, button, a, li span, .cell")]
     .filter((node) => node.offsetParent && node.innerText);
   return Math.min(...read.map((node) => {
-    const back = background(node), pair = [rgb(getComputedStyle(node).color, back), rgb(back, back)].map(light);
+    const back = background(node), pair = [light(getComputedStyle(node).color, back), light(back, back)];
     return (Math.max(...pair) + .05) / (Math.min(...pair) + .05);
   }));
 })()"""

@@ -23,18 +23,26 @@ KINDS = (
     "series",
 )
 SELDOM = ("classify_by_decoder", "choices", "number")
-Pages = dict[str, tuple[Path, list[Scene]]]
+
+
+class Pages(dict[str, tuple[Path, list[Scene]]]):
+    """The page of each kind and what is on it, made when it is first asked for."""
+
+    def __init__(self, folder: Path, kinds: dict[str, Kind]) -> None:
+        super().__init__()
+        assert tuple(kinds) == KINDS
+        self.folder, self.kinds = folder, kinds
+
+    def __missing__(self, name: str) -> tuple[Path, list[Scene]]:
+        path, kind = self.folder / f"{name}.html", self.kinds[name]
+        path.write_text(make_page("tiny", kind.task, kind.scenes), encoding="utf-8")
+        self[name] = (path, kind.scenes)
+        return self[name]
 
 
 @pytest.fixture(scope="module")
 def pages(kinds: dict[str, Kind], tmp_path_factory: pytest.TempPathFactory) -> Pages:
-    folder, found = tmp_path_factory.mktemp("pages"), {}
-    for name, kind in kinds.items():
-        path = folder / f"{name}.html"
-        path.write_text(make_page("tiny", kind.task, kind.scenes), encoding="utf-8")
-        found[name] = (path, kind.scenes)
-    assert tuple(found) == KINDS
-    return found
+    return Pages(tmp_path_factory.mktemp("pages"), kinds)
 
 
 def visit(tab: Tab, page: Path, view: str) -> None:
