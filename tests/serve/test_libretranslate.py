@@ -68,7 +68,7 @@ def test_lists_alternatives_and_auto(server: str, models: dict[str, Served], wan
         ({"target": 5}, "parameter target"),
         ({"format": "html"}, "format"),
         ({"alternatives": -1}, "alternatives"),
-        ({"alternatives": 99}, "at most"),
+        ({"alternatives": 99}, "0 to 31"),
     ],
 )
 def test_what_is_wrong_is_said(server: str, change: dict[str, object], about: str) -> None:

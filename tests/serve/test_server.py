@@ -162,7 +162,10 @@ def test_garbage_is_refused_without_a_traceback(server: str, path: str) -> None:
         assert set(answer.json()) <= {"error", "hint"}
         assert "/src/" not in answer.text
         assert "Traceback" not in answer.text
-    assert httpx.post(f"{server}{path}", content=b"x", headers={"Content-Type": "text/plain"}).status_code < 500
+    for kind in ("text/plain", "image/png", ""):  # a good body, were it of the right type
+        answer = httpx.post(f"{server}{path}", content=b'{"model": "stories"}', headers={"Content-Type": kind})
+        assert answer.status_code == 415
+        assert "application/json" in answer.text or path in ("/translate", "/detect")
 
 
 def test_our_own_verbs(server: str, models: dict[str, Served]) -> None:

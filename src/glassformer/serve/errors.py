@@ -87,6 +87,10 @@ def add_handlers(app: FastAPI) -> None:
     async def handle(request: Request, error: Exception) -> Response:
         if isinstance(error, ClientGoneError):
             return Response(status_code=499)
+        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if isinstance(error, RequestValidationError) and error.errors()[0]["loc"] == ("body",) and "json" not in kind:
+            given = f"of type {kind[:60]}" if kind else "of no type"
+            error = ApiError(415, f"A body {given} is not read here.", "Send Content-Type: application/json.")
         return respond(request.url.path, error)
 
     for kind in (ApiError, UserError, QueueFullError, RequestValidationError, HTTPException, ClientGoneError):

@@ -94,7 +94,7 @@ async def _translate(hub: Hub, request: Request, given: Mapping[str, Any]) -> di
     source, target = _code(given, "source"), _code(given, "target")
     if given.get("format", "text") != "text":
         raise ApiError(400, "Only the format text is translated here.", "Leave out format, or say text.")
-    texts, n_more = _texts(given), _alternatives(given)
+    texts, n_more = _texts(given), _alternatives(given, hub.limits.beam - 1)
     models = {s: served for (s, t), served in _pairs(hub).items() if t == target and source in ("auto", s)}
     if not models:
         raise ApiError(400, f"No model here translates from {source[:20]} to {target[:20]}.", "See /languages.")
@@ -168,8 +168,8 @@ def _code(given: Mapping[str, Any], name: str) -> str:
     return code
 
 
-def _alternatives(given: Mapping[str, Any]) -> int:
+def _alternatives(given: Mapping[str, Any], most: int) -> int:
     text = str(given.get("alternatives", 0))
-    if not text.isdecimal() or len(text) > 3:
-        raise ApiError(400, "The parameter alternatives is no number.", "Give 0 or more.")
+    if not text.isdecimal() or len(text) > 9 or int(text) > most:
+        raise ApiError(400, "The parameter alternatives is no number, or too large.", f"Give 0 to {most}.")
     return int(text)

@@ -28,7 +28,8 @@ async function listRuns() {
   const when = new Intl.DateTimeFormat(currentLanguage(), { dateStyle: "medium", timeStyle: "short" });
   const rows = (await ask("/api/runs")).map(({ name, changed }) =>
     h("li", {}, h("a", { href: trainingPlace(name) }, name), " ", h("span", { class: "soft" }, when.format(1000 * changed))));
-  main.append(h("ul", { class: "card runs" }, rows));
+  main.before(h("header", {}, h("a", { class: "brand", href: "/" }, h("img", { src: "/page/icon.svg", alt: "", width: 26, height: 26 }), " Glassformer")));
+  status.node.replaceWith(h("ul", { class: "card runs" }, rows));
 }
 
 try {
