@@ -256,7 +256,8 @@ def _serve_huggingface(order: dict[str, Any]) -> None:
     sock.bind(("127.0.0.1", 0))
     sock.listen(128)  # who comes before the server runs waits
     print(f"Ready at http://127.0.0.1:{sock.getsockname()[1]}", file=sys.stderr, flush=True)
-    uvicorn.Server(uvicorn.Config(app, log_level="error")).run([sock])
+    # With 64 clients some wait longer than uvicorn keeps a silent connection.
+    uvicorn.Server(uvicorn.Config(app, log_level="error", timeout_keep_alive=600)).run([sock])
 
 
 def _language_model(ours: Any) -> Any:
