@@ -3,6 +3,8 @@
 import json
 import os
 import pickle
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -254,3 +256,10 @@ def test_a_file_and_an_export_are_called_by_their_names(tmp_path: Path) -> None:
     (tmp_path / "model.bin").write_bytes(b"")
     with pytest.raises(UserError, match="It was exported for CTranslate2"):
         load_model(tmp_path)
+
+
+def test_loading_does_not_bring_in_torchs_compiler() -> None:
+    """It would take as long as all the rest."""
+    code = "import sys, glassformer; glassformer.load('digits'); print({'torch._dynamo', 'sympy'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"

@@ -1,10 +1,11 @@
 """Settings into a module with sensible first weights."""
 
 import math
-from typing import assert_never
+from typing import Any, assert_never
 
 import torch
 from torch import nn
+from torch.overrides import TorchFunctionMode
 
 from glassformer.model.inputs import Patches, Tokens
 from glassformer.model.positions import LearnedPositions
@@ -20,24 +21,35 @@ from glassformer.model.transformer import DecoderOnly, EncoderDecoder, EncoderOn
 
 def build(settings: ModelSettings) -> Transformer:
     """A new model, ready to train; seed torch before for the same weights again."""
-    model: Transformer
-    match settings:
-        case EncoderDecoderSettings():
-            model = EncoderDecoder(settings)
-        case DecoderOnlySettings():
-            model = DecoderOnly(settings)
-        case EncoderOnlySettings():
-            model = EncoderOnly(settings)
-        case _:
-            assert_never(settings)
+    model = _make(settings)
     initialise(model, settings.init_std)
     return model
 
 
 def build_empty(settings: ModelSettings) -> Transformer:
     """The same without memory for weights: to count parameters, or to be filled from a file."""
-    with torch.device("meta"):
-        return build(settings)
+    with torch.device("meta"), _Unfilled():
+        return _make(settings)
+
+
+def _make(settings: ModelSettings) -> Transformer:
+    match settings:
+        case EncoderDecoderSettings():
+            return EncoderDecoder(settings)
+        case DecoderOnlySettings():
+            return DecoderOnly(settings)
+        case EncoderOnlySettings():
+            return EncoderOnly(settings)
+        case _:
+            assert_never(settings)
+
+
+class _Unfilled(TorchFunctionMode):
+    """Leaves out the first weights of torch's modules: without memory they are nothing, yet need torch's compiler."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        return kwargs["tensor"] if getattr(func, "__module__", None) == "torch.nn.init" else func(*args, **kwargs)
 
 
 def count_parameters(model: nn.Module) -> int:
