@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from glassformer.data.labelled import Example, hold_out_examples, open_labelled, read_labelled
-from glassformer.data.labelled_layout import Columns
+from glassformer.data.labelled_layout import Columns, names_labels
 from glassformer.errors import UserError
 
 SST = "sentence\tlabel\nhide new secretions \t0\ncontains no wit , only labored gags \t0\ngood\t1\nfine film\t1\n"
@@ -164,3 +164,20 @@ def test_a_file_without_names_is_read_as_the_one_before(tmp_path: Path) -> None:
     other = write(tmp_path, "a very long label indeed\tno\n", "b.tsv")
     found = read_labelled(open_labelled([other], like=train)).examples
     assert [(e.texts, e.label) for e in found] == [(("no",), "a very long label indeed")]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "says_so"),
+    [
+        ("a.tsv", SST, True),
+        ("a.csv", "text;category\nGood;film\n", True),
+        ("a.jsonl", '{"text": "Good", "label": "film"}\n', True),
+        ("a.tsv", "source\ttarget\nHi\tHallo\n", False),
+        ("a.csv", "en,de,score\nHi,Hallo,1\n", False),
+        ("a.tsv", "Hi\tHallo\n", False),
+        ("a.txt", "label\n", False),
+        ("a.tsv", "", False),
+    ],
+)
+def test_a_header_says_that_there_are_labels(tmp_path: Path, name: str, text: str, says_so: bool) -> None:
+    assert names_labels(write(tmp_path, text, name)) is says_so

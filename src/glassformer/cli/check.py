@@ -53,12 +53,14 @@ def check(
 def _task_of(data: list[Path]) -> str:
     """What the files look as if they were for."""
     from glassformer.data.documents import looks_like_text
+    from glassformer.data.labelled_layout import names_labels
     from glassformer.data.picture_find import looks_like_pictures
     from glassformer.data.recordings import holds_recordings
+    from glassformer.data.series import holds_series
 
     if len(data) == 1 and holds_recordings(data[0]):
         return "transcribe"
-    if looks_like_pictures(data[0]):
+    if looks_like_pictures(data[0]) or holds_series(data[0]) or names_labels(data[0]):
         return "classify"
     return "complete" if len(data) != 2 and all(map(looks_like_text, data)) else "translate"
 

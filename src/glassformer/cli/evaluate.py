@@ -9,7 +9,10 @@ import typer
 def evaluate(
     model: Annotated[str, typer.Argument(help="A model directory, or a built-in model such as en-de.")],
     data: Annotated[
-        list[Path], typer.Argument(help="Test pairs (TSV, CSV, JSONL, two aligned files), or text; .gz too.")
+        list[Path],
+        typer.Argument(
+            help="Test data of the kind that the model was trained on: pairs, text, labelled data, recordings."
+        ),
     ],
     memory: Annotated[
         list[Path] | None, typer.Option(help="Training data, for simple baselines to compare with.")

@@ -12,28 +12,33 @@ from glassformer.cli.bar import Bar
 def import_(
     source: Annotated[
         Path,
-        typer.Argument(metavar="SRC", help="A Hugging Face folder, a .gguf file, or a llama2.c .bin file."),
+        typer.Argument(
+            metavar="SRC",
+            help="A Hugging Face folder, a .gguf file, a llama2.c .bin file, or OpenAI's .pt file of a Whisper.",
+        ),
     ],
     out: Annotated[Path, typer.Option(help="The model directory to write.")],
     from_format: Annotated[str, typer.Option(help="auto, huggingface, gguf or llama2c.")] = "auto",
     tokenizer: Annotated[
         Path | None,
-        typer.Option(help="A tokenizer.json, or llama2.c's tokenizer.bin, in place of the one that comes with SRC."),
+        typer.Option(help="A tokenizer.json, or llama2.c's tokenizer.bin, or .tiktoken, not the one beside SRC."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="The whole report as JSON.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Nothing on stderr.")] = False,
 ) -> None:
-    """Bring in a model: GPT-2, Llama, BERT or ViT from Hugging Face, GGUF, or llama2.c.
+    """Bring in a model: GPT-2, Llama, BERT, ViT or Whisper from Hugging Face; GGUF; llama2.c; OpenAI's Whisper.
 
     Hugging Face: a folder with config.json, model.safetensors (or its shards)
     and tokenizer.json, or GPT-2's vocab.json and merges.txt, or BERT's
     vocab.txt; what sentence-transformers writes beside it is read too.
     GGUF: the Llama family in F32, F16, BF16 or quantised, which is undone.
     llama2.c: the .bin file, with tokenizer.bin beside it.
+    Whisper: OpenAI's .pt file, with gpt2.tiktoken or multilingual.tiktoken
+    of its package beside it; only the numbers in it are read.
 
     The new model must give the numbers that the file's weights give by plain
-    formulas; the report is stored as import.json. No pickle is ever loaded,
-    and nothing is downloaded.
+    formulas; the report is stored as import.json. No code in a file is ever
+    run, and nothing is downloaded.
 
     glassformer import SmolLM2-135M-Instruct.Q4_1.gguf --out models/smollm2
     """

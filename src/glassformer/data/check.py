@@ -105,7 +105,8 @@ def explain(report: PairReport) -> str:
     lines += [f"  {note}" for note in report.notes]
     lines += [_explain_side("source", report.source), _explain_side("target", report.target)]
     if report.n_duplicates:
-        lines.append(f"  {_count(report.n_duplicates, 'pair')} repeat another one.")
+        repeat = "repeats" if report.n_duplicates == 1 else "repeat"
+        lines.append(f"  {_count(report.n_duplicates, 'pair')} {repeat} another one.")
     lines += _explain_findings("Skipped, as they cannot be used", report.bad)
     lines += _explain_findings("Used, but suspicious", report.suspicious)
     if report.valid is not None:

@@ -72,7 +72,8 @@ def explain_text(report: TextReport) -> str:
         lines.append("Used, but worth a look:")
     for finding in report.findings:
         numbers = ", ".join(map(str, finding.lines)) + (", …" if finding.n > len(finding.lines) else "")
-        lines.append(f"  {finding.n:,} times a line {finding.reason} ({numbers})")
+        times = "once" if finding.n == 1 else f"{finding.n:,} times"
+        lines.append(f"  {times} a line {finding.reason} ({numbers})")
     if report.validation is not None:
         lines.append(f"Validation: {report.validation}")
         lines.append(f"  {report.n_leaked:,} of its long lines are also in the training text.")

@@ -7,7 +7,15 @@ from typing import Literal
 
 import numpy as np
 
-from glassformer.data.layout import check_names, find_delimiter, json_object, kind_by_name, read_field, split_rows
+from glassformer.data.layout import (
+    check_names,
+    find_delimiter,
+    guess_names,
+    json_object,
+    kind_by_name,
+    read_field,
+    split_rows,
+)
 from glassformer.data.lines import sample_lines
 from glassformer.errors import UserError, require
 
@@ -95,6 +103,21 @@ def guess_labelled(path: Path, asked: Columns) -> LabelledLayout:
     names = cells[0] if header else None
     columns, note = _choose(path, names, cells[header:], n_columns, asked)
     return LabelledLayout(kind, delimiter, header, n_columns, columns, notes=(note,))
+
+
+def names_labels(path: Path) -> bool:
+    """Whether the first line of a table, or the fields of JSON lines, name a label and no translation."""
+    kind = kind_by_name(path)
+    if kind is None or not path.is_file():
+        return False
+    lines = [line.decode("utf-8", errors="replace") for line in sample_lines(path)]
+    if kind == "jsonl":
+        first = next((list(record) for record in map(json_object, lines) if record), [])
+    else:
+        rows = split_rows(kind, lines, "\t" if kind == "tsv" else find_delimiter(lines))
+        first = rows[0] if rows else []
+    plain = [name.strip().lower() for name in first]
+    return guess_names(plain) is None and any(name in LABELS for name in plain)
 
 
 def _choose(

@@ -167,5 +167,5 @@ def _saved_in(path: Path) -> list[tuple[int, float]]:
 def begun_otherwise(out: Path, what: str = "other data, model or settings") -> UserError:
     return UserError(
         f"The run in {out} was begun with {what}.",
-        "Give the same ones to go on, or another --out for a new run.",
+        "Give the same again to go on, or another --out for a new run.",
     )
