@@ -9,8 +9,24 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glassformer.data.audio_augment import NONE, AugmentSettings, augment_vectors, augment_wave, hide_parts
-from glassformer.data.features import FeatureSettings, automatic_features, extract, mel_filters, pad_features, pad_to
+from glassformer.data.audio_augment import (
+    BANDS,
+    NONE,
+    AugmentSettings,
+    augment_vectors,
+    augment_wave,
+    hide_parts,
+    stretched_cepstra,
+)
+from glassformer.data.features import (
+    FeatureSettings,
+    automatic_features,
+    cosines,
+    extract,
+    mel_filters,
+    pad_features,
+    pad_to,
+)
 from glassformer.errors import UserError
 from tests.data.sounds import noise, speechlike, tone
 
@@ -167,3 +183,24 @@ def test_wrong_augmentation() -> None:
     for wrong in ({"speeds": (3.0,)}, {"noise": 2.0}, {"gain": -1.0}):
         with pytest.raises(UserError, match="augment"):
             AugmentSettings(**wrong)  # type: ignore[arg-type]
+
+
+def test_another_throat_stretches_the_spectrum_behind_cepstra() -> None:
+    bands = torch.arange(BANDS, dtype=torch.float32)
+    hill = torch.exp(-((bands - 12.0) ** 2) / 50)[None]  # smooth: few cepstral numbers hold it
+    cepstra = hill @ cosines(BANDS, 13)
+    spectrum = (cepstra @ stretched_cepstra(13, 1.25)) @ cosines(BANDS, 13).T
+    assert abs(int(spectrum.argmax()) - 15) <= 1
+    torch.testing.assert_close(cepstra @ stretched_cepstra(13, 1.0), cepstra, atol=1e-5, rtol=0)
+
+
+def test_bands_of_cepstra_are_hidden_in_their_spectrum() -> None:
+    cepstra = generator().standard_normal((50, 13)).astype(np.float32)
+    settings = replace(NONE, throat=1e-9, n_feature_masks=1, feature_mask=0.6)
+    changed = augment_vectors(cepstra, settings, generator(0))
+    before, after = ((x - x.mean(axis=0)) @ cosines(BANDS, 13).T.numpy() for x in (cepstra, changed))
+    lost = 1 - after.std(axis=0) / before.std(axis=0)
+    assert lost.max() > 0.5  # inside the band
+    assert np.median(np.abs(lost)) < 0.2  # and little elsewhere
+    features = torch.from_numpy(cepstra)
+    assert torch.equal(hide_parts(features, settings, generator()), features)  # not twice

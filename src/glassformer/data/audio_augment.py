@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from glassformer.data.audio import Series, resample
+from glassformer.data.features import cosines
 from glassformer.errors import require
 
 
@@ -31,6 +32,9 @@ class AugmentSettings:
     time_mask: float = 0.1
     n_feature_masks: int = 2
     feature_mask: float = 0.2
+    # For vectors that are cepstral numbers (MFCC): the spectrum behind them is stretched or squeezed by up to this
+    # share, as if somebody with a shorter or longer throat spoke, and bands of it are hidden. 0: just vectors.
+    throat: float = 0.0
 
     def __post_init__(self) -> None:
         require(
@@ -38,12 +42,14 @@ class AugmentSettings:
             f"augment.speeds is {self.speeds}.",
             "Give speeds from 0.5 to 2, such as [0.9, 1.0, 1.1]; [1.0] changes nothing.",
         )
-        for name in ("noise", "time_mask", "feature_mask"):
+        for name in ("noise", "time_mask", "feature_mask", "throat"):
             value = getattr(self, name)
             require(0 <= value <= 1, f"augment.{name} is {value}, but it is a share.", "Set it to 0 or more, up to 1.")
         for name in ("gain", "n_time_masks", "n_feature_masks"):
             require(getattr(self, name) >= 0, f"augment.{name} is below 0.", "Set it to 0 for none.")
 
+
+BANDS = 40  # of the spectrum behind cepstral numbers
 
 NONE = AugmentSettings(speeds=(1.0,), gain=0.0, noise=0.0, n_time_masks=0, n_feature_masks=0)
 
@@ -62,29 +68,54 @@ def augment_wave(wave: Series, rate: int, settings: AugmentSettings, random: np.
 
 
 def augment_vectors(vectors: Series, settings: AugmentSettings, random: np.random.Generator) -> Series:
-    """Another speed, for vectors whose sound is not known: the values between are interpolated."""
+    """Another speed, and for cepstral numbers another throat; the values between are interpolated."""
     speed = float(random.choice(settings.speeds))
-    if speed == 1.0:
-        return vectors
-    n = max(1, round(len(vectors) / speed))
-    stretched = F.interpolate(torch.from_numpy(vectors.copy()).T[None], size=n, mode="linear", align_corners=True)
-    return np.ascontiguousarray(stretched[0].T.numpy())
+    changed = torch.from_numpy(vectors.copy())
+    if speed != 1.0:
+        n = max(1, round(len(vectors) / speed))
+        changed = F.interpolate(changed.T[None], size=n, mode="linear", align_corners=True)[0].T
+    if settings.throat:
+        stretch = random.uniform(1 - settings.throat, 1 + settings.throat)
+        changed = changed @ stretched_cepstra(changed.shape[1], float(stretch))
+        changed = _hide_bands(changed, settings, random)
+    return np.ascontiguousarray(changed.numpy())
+
+
+def stretched_cepstra(n: int, stretch: float) -> Tensor:
+    """(n, n) what n cepstral numbers are multiplied with so that their spectrum is `stretch` times as wide."""
+    to_spectrum = cosines(BANDS, n).T  # (n, bands)
+    places = (torch.arange(BANDS) / stretch).clamp(max=BANDS - 1)  # where the value of each band was before
+    below = places.floor().long()
+    share = (places - below)[None]
+    above = (below + 1).clamp(max=BANDS - 1)
+    return ((1 - share) * to_spectrum[:, below] + share * to_spectrum[:, above]) @ to_spectrum.T
+
+
+def _hide_bands(cepstra: Tensor, settings: AugmentSettings, random: np.random.Generator) -> Tensor:
+    to_spectrum = cosines(BANDS, cepstra.shape[1]).T
+    for begin, end in _parts(BANDS, settings.n_feature_masks, settings.feature_mask, random):
+        band = to_spectrum[:, begin:end]
+        cepstra = cepstra - (cepstra - cepstra.mean(dim=0)) @ band @ band.T
+    return cepstra
 
 
 def hide_parts(features: Tensor, settings: AugmentSettings, random: np.random.Generator) -> Tensor:
     """Features (n, f) with some stretches of time and some bands set to their mean."""
     hidden = features.clone()
     fill = features.mean(dim=0)
-    for n_masks, share, axis in (
-        (settings.n_time_masks, settings.time_mask, 0),
-        (settings.n_feature_masks, settings.feature_mask, 1),
-    ):
-        size = features.shape[axis]
-        for _ in range(n_masks):
-            width = int(random.integers(0, int(share * size) + 1))
-            begin = int(random.integers(0, size - width + 1))
-            if axis == 0:
-                hidden[begin : begin + width] = fill
-            else:
-                hidden[:, begin : begin + width] = fill[begin : begin + width]
+    for begin, end in _parts(len(features), settings.n_time_masks, settings.time_mask, random):
+        hidden[begin:end] = fill
+    if not settings.throat:  # else they are hidden already
+        for begin, end in _parts(features.shape[1], settings.n_feature_masks, settings.feature_mask, random):
+            hidden[:, begin:end] = fill[begin:end]
     return hidden
+
+
+def _parts(size: int, n: int, share: float, random: np.random.Generator) -> list[tuple[int, int]]:
+    """Where each of n parts begins and ends; none is longer than the share."""
+    found = []
+    for _ in range(n):
+        width = int(random.integers(0, int(share * size) + 1))
+        begin = int(random.integers(0, size - width + 1))
+        found.append((begin, begin + width))
+    return found

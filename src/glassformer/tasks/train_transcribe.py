@@ -136,6 +136,11 @@ def _resolve(recipe: TranscribeRecipe, found: RecordingReport) -> TranscribeReci
         f"{f'vectors of {found.width}' if found.width else 'sound'}.",
         "Leave out the features' settings.",
     )
+    require(
+        features.kind == "vectors" or not recipe.augment.throat,
+        "augment.throat is for vectors that are cepstral numbers; here is sound.",
+        "Leave it out: augment.speeds does the same for sound.",
+    )
     size = automatic_transcribe_size(found.seconds) if recipe.size == "auto" and recipe.start is None else recipe.size
     return replace(recipe, size=size, features=features)
 
