@@ -110,7 +110,8 @@ class Run:
         how, steps = finished.about["weights"], finished.about["steps"]
         self.report.say(f"Done: {self.out} holds the model ({how}; {numbers}).\nTry: {example}")
         if steps < FEW_STEPS:
-            self.report.say(f"It made only {steps} steps and can know little: give it more --minutes or --steps.")
+            n = f"{steps} step{'s' * (steps != 1)}"
+            self.report.say(f"It made only {n} and can know little: give it more --minutes or --steps.")
 
     def write_card(self, what: str, use: str, finished: Finished) -> None:
         """The model's README.md."""
