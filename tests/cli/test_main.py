@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+import torch
 
 from glassformer import __version__
 from glassformer.cli.main import run
@@ -88,3 +89,16 @@ def test_sizes_are_listed_with_their_parameters(capsys: pytest.CaptureFixture[st
 def test_help_does_not_wait_for_torch() -> None:
     code = "import sys; from glassformer.cli import main; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_too_little_memory_is_one_sentence(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("glassformer.cli.main.app", lambda **_: torch.empty(2**50))
+    code, _, err = call(capsys, "sizes")
+    assert code == 2
+    assert err.startswith("glassformer: There is not enough memory for this.")
+
+
+def test_other_failures_of_torch_are_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("glassformer.cli.main.app", lambda **_: torch.ones(2) @ torch.ones(3))
+    with pytest.raises(RuntimeError, match="inconsistent tensor size"):
+        run(["sizes"])

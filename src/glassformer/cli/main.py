@@ -96,6 +96,11 @@ def run(arguments: list[str] | None = None) -> None:
     except BrokenPipeError:  # the reader has seen enough, as in `| head`
         _leave_stdout()
         sys.exit(0)
+    except (MemoryError, RuntimeError) as error:
+        if debug or not _is_out_of_memory(error):
+            raise
+        hint = "In training halve train.batch_tokens with --set; else give less at once, or take a smaller model."
+        _fail("There is not enough memory for this.", hint, "--json" in given)
     except OSError as error:
         if debug:
             raise
@@ -104,6 +109,12 @@ def run(arguments: list[str] | None = None) -> None:
         where = f" ({error.filename})" if error.filename else ""
         reason = error.strerror or str(error)
         _fail(f"{reason}{where}.", "Check the path, its permissions and the space on the disk.", "--json" in given)
+
+
+def _is_out_of_memory(error: Exception) -> bool:
+    """torch says it in words of its own for each device."""
+    said = str(error).lower()
+    return isinstance(error, MemoryError) or "out of memory" in said or "allocate memory" in said
 
 
 def _leave_stdout() -> None:
