@@ -79,9 +79,9 @@ class CTranslate2Whisper:
         self.codes = {f"<|{code}|>": code for code in marks.languages}
         with tempfile.TemporaryDirectory() as folder:
             write_whisper(model, tokenizer, marks, Path(folder), precision)
-            self.whisper = ctranslate2.models.Whisper(
-                folder, compute_type=precision, intra_threads=torch.get_num_threads()
-            )
+            # A step of the decoder is too small to share: its threads would mostly wait for each other.
+            threads = 1 if self.by_torch else torch.get_num_threads()
+            self.whisper = ctranslate2.models.Whisper(folder, compute_type=precision, intra_threads=threads)
         self.heard: tuple[Tensor, Any] | None = None
 
     def say(self, window: Tensor, prompt: list[int], options: DecodeOptions) -> Said:
