@@ -15,6 +15,7 @@ from glassformer.data.audio_augment import (
     AugmentSettings,
     augment_vectors,
     augment_wave,
+    change_tempo,
     hide_parts,
     stretched_cepstra,
 )
@@ -204,3 +205,13 @@ def test_bands_of_cepstra_are_hidden_in_their_spectrum() -> None:
     assert np.median(np.abs(lost)) < 0.2  # and little elsewhere
     features = torch.from_numpy(cepstra)
     assert torch.equal(hide_parts(features, settings, generator()), features)  # not twice
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_tempo_changes_the_length_and_not_the_values(seed: int) -> None:
+    hill = torch.linspace(0, 1, 100)[:, None].repeat(1, 3)
+    changed = change_tempo(hill, replace(NONE, tempo=0.3), generator(seed))
+    assert 100 / 1.3 - 1 <= len(changed) <= 100 / 0.7 + 1
+    assert len(changed) != 100
+    torch.testing.assert_close(changed, torch.linspace(0, 1, len(changed))[:, None].repeat(1, 3))
+    assert change_tempo(hill, NONE, generator(seed)) is hill

@@ -22,6 +22,8 @@ class AugmentSettings:
 
     # One of these speeds is drawn each time; 10 % either way is what helps most recognisers.
     speeds: tuple[float, ...] = (0.9, 1.0, 1.1)
+    # Slower or faster by up to this share at the same pitch, as people do from one day to the next.
+    tempo: float = 0.0
     # Decibels louder or softer at most.
     gain: float = 6.0
     # This share of the recordings gets noise, so many decibels below the sound.
@@ -42,7 +44,7 @@ class AugmentSettings:
             f"augment.speeds is {self.speeds}.",
             "Give speeds from 0.5 to 2, such as [0.9, 1.0, 1.1]; [1.0] changes nothing.",
         )
-        for name in ("noise", "time_mask", "feature_mask", "throat"):
+        for name in ("noise", "time_mask", "feature_mask", "throat", "tempo"):
             value = getattr(self, name)
             require(0 <= value <= 1, f"augment.{name} is {value}, but it is a share.", "Set it to 0 or more, up to 1.")
         for name in ("gain", "n_time_masks", "n_feature_masks"):
@@ -68,12 +70,8 @@ def augment_wave(wave: Series, rate: int, settings: AugmentSettings, random: np.
 
 
 def augment_vectors(vectors: Series, settings: AugmentSettings, random: np.random.Generator) -> Series:
-    """Another speed, and for cepstral numbers another throat; the values between are interpolated."""
-    speed = float(random.choice(settings.speeds))
-    changed = torch.from_numpy(vectors.copy())
-    if speed != 1.0:
-        n = max(1, round(len(vectors) / speed))
-        changed = F.interpolate(changed.T[None], size=n, mode="linear", align_corners=True)[0].T
+    """Another speed, and for cepstral numbers another throat."""
+    changed = _stretched(torch.from_numpy(vectors.copy()), float(random.choice(settings.speeds)))
     if settings.throat:
         stretch = random.uniform(1 - settings.throat, 1 + settings.throat)
         changed = changed @ stretched_cepstra(changed.shape[1], float(stretch))
@@ -97,6 +95,21 @@ def _hide_bands(cepstra: Tensor, settings: AugmentSettings, random: np.random.Ge
         band = to_spectrum[:, begin:end]
         cepstra = cepstra - (cepstra - cepstra.mean(dim=0)) @ band @ band.T
     return cepstra
+
+
+def change_tempo(features: Tensor, settings: AugmentSettings, random: np.random.Generator) -> Tensor:
+    """Features (n, f) as of somebody who speaks slower or faster."""
+    if not settings.tempo:
+        return features
+    return _stretched(features, random.uniform(1 - settings.tempo, 1 + settings.tempo))
+
+
+def _stretched(features: Tensor, speed: float) -> Tensor:
+    """Heard at another speed: the values between are interpolated."""
+    n = max(1, round(len(features) / max(speed, 0.1)))
+    if n == len(features):
+        return features
+    return F.interpolate(features.T[None], size=n, mode="linear", align_corners=True)[0].T
 
 
 def hide_parts(features: Tensor, settings: AugmentSettings, random: np.random.Generator) -> Tensor:

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from glassformer.data.audio_augment import AugmentSettings, augment_vectors, augment_wave, hide_parts
+from glassformer.data.audio_augment import AugmentSettings, augment_vectors, augment_wave, change_tempo, hide_parts
 from glassformer.data.audio_store import AudioStore
 from glassformer.data.batch import Rows, by_length, cut, pad, plan_epoch
 from glassformer.data.features import FeatureSettings, extract, pad_features
@@ -140,7 +140,8 @@ class TranscribeJob:
             waves = [augment_vectors(wave, augment, random) for wave in waves]
         else:
             waves = [augment_wave(wave, self.features.rate, augment, random) for wave in waves]
-        features = [hide_parts(f, augment, random) for f in extract(waves, self.features)]
+        features = [change_tempo(f, augment, random) for f in extract(waves, self.features)]
+        features = [hide_parts(f, augment, random) for f in features]
         return self._batch(features, self.train, planned.rows)
 
     def _batch(self, features: list[Tensor], data: RecordingData, rows: Rows) -> SpeechBatch:
