@@ -73,7 +73,7 @@ class SequenceJob:
 @pytest.mark.parametrize("name", TASKS)
 def test_learns_to(name: str, tmp_path: Path) -> None:
     model = small_model()
-    settings = TrainSettings(steps=600, lr=3e-3, validations=1, average=1)
+    settings = TrainSettings(steps=420, lr=5e-3, validations=1, average=1)
     trainer = Trainer(SequenceJob(model, TASKS[name]), settings, tmp_path, "toy", Report(tmp_path, quiet=True))
     trainer.run()
     assert trainer.progress.saved[-1][1] >= 0.99

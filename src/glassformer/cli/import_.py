@@ -37,8 +37,8 @@ def import_(
     of its package beside it; only the numbers in it are read.
 
     The new model must give the numbers that the file's weights give by plain
-    formulas; the report is stored as import.json. No code in a file is ever
-    run, and nothing is downloaded.
+    formulas; the report is stored as import.json. No code in a file (a pickle
+    may hold some) is ever run, and nothing is downloaded.
 
     glassformer import SmolLM2-135M-Instruct.Q4_1.gguf --out models/smollm2
     """
