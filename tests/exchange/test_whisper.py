@@ -18,8 +18,6 @@ from glassformer.errors import UserError
 from glassformer.exchange.importing import import_model
 from glassformer.exchange.whisper_tokenizer import read_whisper_tokenizer
 from glassformer.fast.ctranslate2_whisper import CTranslate2Whisper
-from glassformer.look.subject import LookOptions
-from glassformer.look.subject_sound import recording
 from glassformer.tasks.model_dir import load_model
 from glassformer.tasks.whisper import WhisperTranscriber, cut_at_times, whisper_marks
 from glassformer.tasks.whisper_marks import LANGUAGES, find_marks, mark_names
@@ -263,8 +261,3 @@ def test_what_is_refused(imported: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
     with pytest.raises(UserError, match="knows English only"):
         WhisperTranscriber(load_cached(imported), language="de")
-
-
-def test_look_refuses_it_before_it_shows_a_wrong_answer(imported: Path) -> None:
-    with pytest.raises(UserError, match="is a Whisper"):
-        recording(load_model(imported), "any.wav", LookOptions())

@@ -1,6 +1,7 @@
 """The tree of a beam search, seen from between the search and the decoder: neither knows that it is watched."""
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 
 from torch import Tensor
 
@@ -58,7 +59,15 @@ class WatchedSteps:
                 node = self._find(node, token)
             if node in self.children:  # else it ended because there was no room for more
                 self._grow(node, end, ended=True)
-        return self.nodes
+        return self._possible()
+
+    def _possible(self) -> list[Node]:
+        """Without what rules forbid, which fills a beam where they leave too little; nothing that counts follows it."""
+        places = {-1: -1}
+        for i, node in enumerate(self.nodes):
+            if math.isfinite(node.total):
+                places[i] = len(places) - 1
+        return [replace(self.nodes[i], parent=places[self.nodes[i].parent]) for i in places if i >= 0]
 
     def _find(self, parent: int, token: int) -> int:
         for i, node in enumerate(self.nodes):
@@ -81,6 +90,7 @@ class Watched:
     ids: list[int]
     nodes: list[Node]
     path: list[int]
+    score: float = 0.0  # as the search gives it
 
 
 def watched_search(steps: Steps, start: Tensor, options: DecodeOptions, end: int, normalise: bool = True) -> Watched:
@@ -89,7 +99,7 @@ def watched_search(steps: Steps, start: Tensor, options: DecodeOptions, end: int
     found = beam_search(watched, start, options, end, normalise)[0]
     ids = found[0].ids if found else []
     nodes = watched.finish(found, end)
-    return Watched(ids, nodes, best_path(nodes, [*ids, end]))
+    return Watched(ids, nodes, best_path(nodes, [*ids, end]), found[0].score if found else 0.0)
 
 
 def best_path(nodes: list[Node], ids: list[int]) -> list[int]:

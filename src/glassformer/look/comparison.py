@@ -21,6 +21,7 @@ def compare(first: Scene, second: Scene) -> dict[str, Any]:
     stack = "decoder" if isinstance(model, DecoderOnly) else "encoder"
     shapes = [scene.seen[f"{stack}.blocks.0.self_residual.before"].shape for scene in (first, second)]
     alike = first.subject.n_prompt == second.subject.n_prompt if writes else shapes[0] == shapes[1]
+    alike = alike and first.subject.join is None  # the streams of joined positions are not whole
     found: dict[str, Any] = {"own": None, "foreign": None, "stack": stack, "map": None}
     if not alike and not writes and not isinstance(model, EncoderDecoder) and len(second.subject.answers) > 1:
         return found  # answers at positions that the other does not have

@@ -20,27 +20,26 @@ WANTED = (
 def pack(seen: Trace, room: int, row: int = 0) -> dict[str, Any]:
     """One row of the batch as 32-bit floats in base64: where each tensor begins, its shape, and what had no room.
 
-    A tensor that goes by two names, such as the stream after one part and before the next, is stored once.
+    What goes by two names, such as the stream after one part and before the next, is stored once.
     """
     places: dict[str, tuple[int, list[int]]] = {}
     blocks: list[bytes] = []
-    stored: dict[tuple[Any, ...], int] = {}
+    stored: dict[bytes, int] = {}
     left_out: list[str] = []
     used = 0
     # Ids have names of their own; frames and pixels are shown as they are.
     with_input = "source.input" in seen and seen["source.input"].is_floating_point()
     for name in _by_importance(seen.names, with_input):
         tensor = _one_row(seen[name], row)
-        identity = (tensor.data_ptr(), tensor.dtype, tuple(tensor.shape), tensor.stride())
-        if identity not in stored:
-            block = tensor.detach().cpu().float().contiguous().numpy().astype("<f4").tobytes()
+        block = tensor.detach().cpu().float().contiguous().numpy().astype("<f4").tobytes()
+        if block not in stored:
             if (used + len(block)) * 4 // 3 > room:
                 left_out.append(name)
                 continue
-            stored[identity] = used // 4
+            stored[block] = used // 4
             blocks.append(block)
             used += len(block)
-        places[name] = (stored[identity], list(tensor.shape))
+        places[name] = (stored[block], list(tensor.shape))
     order = {name: i for i, name in enumerate(seen.names)}
     return {
         "at": {name: places[name] for name in sorted(places, key=order.__getitem__)},
@@ -58,9 +57,15 @@ def write_npz(path: Path, seen: Trace, names: dict[str, list[str]]) -> None:
 
 
 def _by_importance(names: list[str], with_input: bool) -> list[str]:
-    kept = [name for name in names if name.rsplit(".", 1)[-1] in WANTED]
-    kept += ["source.input"] if with_input else []
-    return sorted(kept, key=lambda name: -1 if name == "source.input" else WANTED.index(name.rsplit(".", 1)[-1]))
+    def rank(name: str) -> tuple[bool, int, bool]:
+        """Weights, then the rest of the answer's side, then that of the encoder beside it."""
+        place, behind = WANTED.index(name.rsplit(".", 1)[-1]), with_decoder and name.startswith("encoder.")
+        return behind and place > 0, place, behind
+
+    with_decoder = any(name.startswith("decoder.") for name in names)
+
+    kept = sorted((name for name in names if name.rsplit(".", 1)[-1] in WANTED), key=rank)
+    return ["source.input", *kept] if with_input else kept
 
 
 def _one_row(tensor: Tensor, row: int) -> Tensor:

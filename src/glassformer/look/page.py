@@ -31,7 +31,7 @@ SCRIPTS = (
     "compare_view.js",
     "page.js",
 )
-ROOM = 4_200_000  # bytes of a page that tensors may take
+ROOM = 4_800_000  # bytes of a page that data may take; tensors get what is left of it
 # The browser itself refuses whatever is not in the file.
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; form-action 'none'"
 
@@ -44,8 +44,7 @@ def make_page(
     name: str, task: str, scenes: list[Scene], ablate: bool | None = None, form: str = "", policy: str = POLICY
 ) -> str:
     """One input, or two to compare; `form` is for a page that is served."""
-    data = json.dumps(page_data(name, task, scenes, ablate), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    data = data.replace("<", "\\u003c")
+    data = as_json(page_data(name, task, scenes, ablate)).replace("<", "\\u003c")
     scripts = "\n".join((STATIC / script).read_text(encoding="utf-8") for script in SCRIPTS)
     return f"""<!doctype html>
 <html lang="en">
@@ -74,6 +73,10 @@ def make_page(
 """
 
 
+def as_json(data: Any) -> str:
+    return json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
 def footer() -> str:
     return (
         f"<footer>Made by <code>glassformer look</code> {__version__}. "
@@ -83,15 +86,16 @@ def footer() -> str:
 
 def page_data(name: str, task: str, scenes: list[Scene], ablate: bool | None = None) -> dict[str, Any]:
     model = scenes[0].model
-    return {
+    data: dict[str, Any] = {
         "model": {"name": name, "task": task, "parameters": count_parameters(model), **_shape(model)},
         "points": {place.name: [place.point.shape, place.point.caption] for place in places(model)},
-        "runs": [
-            scene.data(ablate) | {"rollout": _rollouts(scene), "tensors": pack(scene.seen, ROOM // len(scenes))}
-            for scene in scenes
-        ],
+        "runs": [scene.data(ablate) | {"rollout": _rollouts(scene)} for scene in scenes],
         "comparison": compare(*scenes) if len(scenes) == 2 else None,
     }
+    room = (ROOM - len(as_json(data).encode())) // len(scenes)
+    for run, scene in zip(data["runs"], scenes, strict=True):
+        run["tensors"] = pack(scene.seen, room)
+    return data
 
 
 def _shape(model: Transformer) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """One input seen through and through: its trace, and what the readings say about the answer, as plain data."""
 
 import time
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +20,7 @@ from glassformer.tasks.model_dir import LoadedModel
 
 BEST = 10  # answers that are shown at each position
 PATIENCE = 20.0  # seconds that the ablation of all heads may take where nobody asked for it
+WHOLE = (("decoder.*", "target.*"), ("*.scores", "*.q", "*.k"))  # kept and dropped: what attribution needs
 LENS = 3  # answers that are shown after each layer
 
 
@@ -27,6 +29,7 @@ class Scene:
     model: Transformer
     subject: Subject
     seen: Trace
+    whole: Trace  # what attribution needs, with all positions of a source that is joined in `seen`
 
     def score(self) -> float:
         """The mean log-probability of what was answered, or the number that was; runs the model."""
@@ -51,6 +54,8 @@ class Scene:
             "beam": [vars(node) for node in subject.beam],
             "path": subject.best,
             "ctc": subject.ctc,
+            "ruled": subject.ruled,
+            "joined": None if subject.join is None else subject.join.sizes,
             "lens": self._lens(used),
             "attribution": self._attribution(),
             "ablation": self._ablation(ablate),
@@ -108,12 +113,15 @@ class Scene:
             if answer < 0 or position < self.subject.n_prompt:
                 continue
             try:
-                found = attribute(self.model, self.seen, answer, position)
+                found = attribute(self.model, self.whole, answer, position)
             except UserError:  # the head is not linear
                 return None
-            tokens = {kind: _rounded(found.by_token(kind)) for kind in ("self", "cross") if _has(found.keys, kind)}
+            tokens = {kind: found.by_token(kind) for kind in ("self", "cross") if _has(found.keys, kind)}
+            if self.subject.join is not None:
+                tokens["cross"] = self.subject.join.add(tokens["cross"])
             heads = {path: _rounded(values) for path, values in found.heads.items()}
-            rows.append({"position": position, "parts": found.parts, "heads": heads, "tokens": tokens})
+            shares = {kind: _rounded(values) for kind, values in tokens.items()}
+            rows.append({"position": position, "parts": found.parts, "heads": heads, "tokens": shares})
         return rows
 
 
@@ -123,9 +131,13 @@ def look_at(loaded: LoadedModel, text: str, options: LookOptions | None = None) 
 
 
 def scene_of(model: Transformer, subject: Subject) -> Scene:
-    with torch.no_grad(), trace(model) as seen:
+    with (
+        torch.no_grad(),
+        trace(model, join=subject.join) as seen,
+        nullcontext(seen) if subject.join is None else trace(model, *WHOLE) as whole,
+    ):
         model(*subject.inputs)
-    return Scene(model, subject, seen)
+    return Scene(model, subject, seen, whole)
 
 
 def score_answers(logits: Tensor, answers: list[int], kind: AnswerKind = "choice") -> float:

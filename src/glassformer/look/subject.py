@@ -8,6 +8,7 @@ from torch import Tensor
 
 from glassformer.errors import require
 from glassformer.look.beam_tree import Node
+from glassformer.look.joining import Join
 
 LONGEST = 256  # positions; a picture of more is no picture, and attention's numbers grow with the square
 
@@ -45,6 +46,8 @@ class Subject:
     ctc: float = 0.0  # the weight of CTC in the beam's scores, which then are no plain log-probabilities
     n_prompt: int = 0  # positions whose answer was given, since the model reads on in its own input
     sense: dict[str, Any] | None = None  # how positions lie on a picture or a recording
+    join: Join | None = None  # where `source` has fewer positions than the model
+    ruled: bool = False  # rules besides the model's own shares chose the answer
 
     @property
     def positions(self) -> list[str]:

@@ -6,7 +6,6 @@ from pathlib import Path
 import torch
 
 from glassformer.data.tokenizer import END, START
-from glassformer.errors import require
 from glassformer.look.beam_tree import Watched, watched_search
 from glassformer.look.subject import LONGEST, LookOptions, Subject, check_length, show_tokens
 from glassformer.tasks.backend import fit_options
@@ -18,11 +17,10 @@ def recording(loaded: LoadedModel, text: str, options: LookOptions) -> Subject:
     from glassformer.tasks.train_transcribe import read_series  # sound needs libraries that text does without
     from glassformer.tasks.transcriber import DEFAULT, Transcriber
 
-    require(
-        "whisper" not in loaded.about,
-        f"{loaded.path} is a Whisper, whose windows and marks are not shown yet.",
-        "Look into a recogniser of your own, or into the built-in digits.",
-    )
+    if "whisper" in loaded.about:
+        from glassformer.look.subject_whisper import whispered
+
+        return whispered(loaded, text, options)
     transcriber, tokenizer = Transcriber(loaded), loaded.tokenizer
     model = transcriber.model
     device = next(model.parameters()).device

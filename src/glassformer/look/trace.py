@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
 from glassformer.errors import UserError, require
+from glassformer.look.joining import Join
 from glassformer.look.points import Call, Place, places
 from glassformer.model.attention import MultiHeadAttention, ScaledDotProduct
 
@@ -24,8 +25,14 @@ from glassformer.model.attention import MultiHeadAttention, ScaledDotProduct
 class Trace:
     """What was seen: for each name one tensor a pass, so that a decode gives a list of its steps."""
 
-    def __init__(self, model: nn.Module, keep: Sequence[str] | str = "*", drop: Sequence[str] | str = ()) -> None:
-        self.model = model
+    def __init__(
+        self,
+        model: nn.Module,
+        keep: Sequence[str] | str = "*",
+        drop: Sequence[str] | str = (),
+        join: Join | None = None,
+    ) -> None:
+        self.model, self.join = model, join
         self.places = choose_places(model, keep, drop)
         self.seen: dict[str, list[Tensor]] = {}
         self._handles: list[RemovableHandle] = []
@@ -94,6 +101,7 @@ class Trace:
                     calls[place.owner] = self._call(place.owner, module, inputs, output)
                 found = place.point.read(calls[place.owner])
                 if found is not None:
+                    found = found if self.join is None else self.join.shorten(place, found)
                     self.seen.setdefault(place.name, []).append(found)
 
         return watch
@@ -104,12 +112,15 @@ class Trace:
         return Call(owner, module, inputs, output)
 
 
-def trace(model: nn.Module, keep: Sequence[str] | str = "*", drop: Sequence[str] | str = ()) -> Trace:
+def trace(
+    model: nn.Module, keep: Sequence[str] | str = "*", drop: Sequence[str] | str = (), join: Join | None = None
+) -> Trace:
     """A context that records a model's named steps: those that match one of `keep` and none of `drop`.
 
-    keep="*.weights" holds attention only; keep=["decoder.blocks.0.*", "head.*"] one layer and the answer.
+    keep="*.weights" holds attention only; keep=["decoder.blocks.0.*", "head.*"] one layer and the answer. `join` holds
+    a long source in fewer positions.
     """
-    return Trace(model, keep, drop)
+    return Trace(model, keep, drop, join)
 
 
 def choose_places(model: nn.Module, keep: Sequence[str] | str, drop: Sequence[str] | str) -> list[Place]:

@@ -18,6 +18,7 @@ from glassformer.serve.models import Served
 from glassformer.serve.own_messages import Ask
 from glassformer.tasks.classifier import Classifier
 from glassformer.tasks.transcriber import Transcriber
+from glassformer.tasks.whisper import WhisperTranscriber
 
 
 class LookAsk(Ask):
@@ -51,7 +52,7 @@ async def _look_at_texts(hub: Hub, request: Request, ask: LookAsk) -> str:
 async def _look_at_file(hub: Hub, request: Request, ask: LookAsk) -> str:
     served = hub.find(ask.model, reads_files, "a model whose inside is shown for a file")
     assert ask.file is not None
-    is_sound = isinstance(served.face, Transcriber)
+    is_sound = isinstance(served.face, Transcriber | WhisperTranscriber)
     async with AsyncExitStack() as files:
         path = await files.enter_async_context(kept_sound(hub, ask.file) if is_sound else kept_picture(hub, ask.file))
         return await _look(hub, request, served, ask, [str(path)], "recording" if is_sound else "picture")
@@ -83,4 +84,4 @@ def reads_files(served: Served) -> bool:
     face = served.face
     if isinstance(face, Classifier):
         return face.input == "pictures"
-    return isinstance(face, Transcriber) and face.features.kind != "vectors"
+    return isinstance(face, Transcriber | WhisperTranscriber) and face.features.kind != "vectors"

@@ -96,27 +96,34 @@ class WhisperTranscriber:
         self, wave: Series, file: str = "", options: DecodeOptions | None = None, details: bool = False
     ) -> Transcript:
         """The transcript of samples at 16,000 a second."""
-        options = options or DecodeOptions(beam=5)
-        most = min(options.max_len, self.n_context // 2)
-        options = replace(options, length_penalty=1.0, max_len=most)
+        options = self.fit(options or DecodeOptions(beam=5))
         rate = self.features.rate
-        # Whisper measures loudness with a window of silence behind the sound.
-        features = extract([np.pad(wave, (0, N_FRAMES * self.features.hop_samples))], self.features)[0]
-        n = len(features) - N_FRAMES
+        features = self.extract(wave)
         reading = _Reading()
-        prompt = self._prompt(features[: min(n, N_FRAMES)]) if n > 0 else []
-        while reading.place < n:
-            self._read_window(reading, features[:n], prompt, options, details)
+        prompt = self.prompt(features[:N_FRAMES]) if len(features) else []
+        while reading.place < len(features):
+            self._read_window(reading, features, prompt, options, details)
         text = "".join(segment.text for segment in reading.segments).strip()
         segments = [replace(s, text=s.text.strip()) for s in reading.segments]
         score = sum(s.score for s in segments) / len(segments) if segments else 0.0
         return Transcript(file, text, score, round(len(wave) / rate, 3), segments)
 
-    def _prompt(self, window: Tensor) -> list[int]:
+    def fit(self, options: DecodeOptions) -> DecodeOptions:
+        """The options as Whisper searches."""
+        return replace(options, length_penalty=1.0, max_len=min(options.max_len, self.n_context // 2))
+
+    def extract(self, wave: Series) -> Tensor:
+        """The features (n, f) of samples."""
+        # Whisper measures loudness with a window of silence behind the sound.
+        features = extract([np.pad(wave, (0, N_FRAMES * self.features.hop_samples))], self.features)[0]
+        return features[: len(features) - N_FRAMES]
+
+    def prompt(self, window: Tensor, times: bool = True) -> list[int]:
+        """The marks that an answer begins with; which language is spoken is heard where it is not told."""
         language = self.language
         if self.marks.languages and language is None:
             language = self.backend.language(window)
-        return self.marks.prompt(language, self.task)
+        return self.marks.prompt(language, self.task, times)
 
     def _read_window(
         self, reading: _Reading, features: Tensor, prompt: list[int], options: DecodeOptions, details: bool
@@ -124,8 +131,8 @@ class WhisperTranscriber:
         window = features[reading.place : reading.place + N_FRAMES]
         reminder = reading.said[reading.forgotten :][-(self.n_context // 2 - 1) :]
         before = [self.marks.previous, *reminder] if reminder else []
-        said, temperature = self._say(window, before + prompt, options)
-        if said.no_speech > SILENT and said.average < LEAST_AVERAGE:
+        said, temperature = self.say(window, before + prompt, options)
+        if is_silence(said):
             reading.place += len(window)
             return
         parts, n_frames = cut_at_times(said.ids, len(window), self.marks.times)
@@ -142,21 +149,25 @@ class WhisperTranscriber:
             reading.forgotten = len(reading.said)
         reading.place += max(1, n_frames)
 
-    def _say(self, window: Tensor, prompt: list[int], options: DecodeOptions) -> tuple[Said, float]:
-        """The first answer that is believed, or the last."""
+    def say(self, window: Tensor, prompt: list[int], options: DecodeOptions) -> tuple[Said, float]:
+        """The first answer that is believed, or the last, and the temperature that it was drawn at."""
         for temperature in TEMPERATURES:
             how = options
             if temperature > 0:
                 how = replace(options, sample=True, temperature=temperature, nbest=DRAWN, beam=1, seed=0)
             said = self.backend.say(window, prompt, how)
-            if said.no_speech > SILENT and said.average < LEAST_AVERAGE:
+            if is_silence(said):
                 break
             if said.average >= LEAST_AVERAGE and self._packed(said) <= MOST_PACKED:
                 break
         return said, temperature
 
+    def text(self, ids: list[int]) -> str:
+        """The words without the marks."""
+        return self.loaded.tokenizer.decode([i for i in ids if i < self.marks.end]).strip()
+
     def _packed(self, said: Said) -> float:
-        text = self.loaded.tokenizer.decode([i for i in said.ids if i < self.marks.end]).strip().encode()
+        text = self.text(said.ids).encode()
         return len(text) / len(zlib.compress(text))
 
     def _words(self, window: Tensor, prompt: list[int], ids: list[int], offset: float) -> list[Word]:
@@ -166,6 +177,11 @@ class WhisperTranscriber:
         used = -(-len(window) // 2)
         found = word_times(self.model, self.loaded.tokenizer, memory, ids, 2 * FRAME, start=prompt[0], n_positions=used)
         return [Word(w.word, round(w.start + offset, 2), round(w.end + offset, 2)) for w in found]
+
+
+def is_silence(said: Said) -> bool:
+    """Whether the model itself doubts that anything was said."""
+    return said.no_speech > SILENT and said.average < LEAST_AVERAGE
 
 
 def whisper_marks(loaded: LoadedModel) -> WhisperMarks:

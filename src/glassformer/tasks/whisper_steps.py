@@ -12,7 +12,7 @@ from torch import Tensor
 
 from glassformer.data.features import pad_to
 from glassformer.decode.beam import beam_search
-from glassformer.decode.options import DecodeOptions
+from glassformer.decode.options import DecodeOptions, Hypothesis
 from glassformer.decode.sample import sample_search
 from glassformer.decode.steps import Steps
 from glassformer.model import EncoderDecoder, Memory
@@ -112,12 +112,16 @@ class TorchWhisper:
             seeds = [(options.seed or 0) + i for i in range(width)]
             [found] = sample_search(steps, ids, options, self.marks.end, seeds)
         else:
-            [found] = beam_search(steps, ids, options, self.marks.end)
+            found = self.search(steps, ids, options)
         best = found[0]
         # The search counts the prompt in the length; Whisper does not.
         length = len(prompt) - 1 + len(best.ids) + (len(best.ids) < options.max_len)
         total = best.score * length**options.length_penalty
         return Said(best.ids, total / (len(best.ids) + 1), no_speech)
+
+    def search(self, steps: Steps, prompt: Tensor, options: DecodeOptions) -> list[Hypothesis]:
+        """The best answers after a prompt (1, n)."""
+        return beam_search(steps, prompt, options, self.marks.end)[0]
 
     @torch.inference_mode()
     def language(self, window: Tensor) -> str:

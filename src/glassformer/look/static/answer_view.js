@@ -15,7 +15,7 @@ const AnswerView = (() => {
     const texts = ids.map((_, i) => `${Draw.share(shares[i])}  (${Draw.number(logits[i], 2)})`);
     const box = make("div", { class: "best" }, Draw.bars(ids.map((id) => Data.nameOf(run, id)), shares, texts, best.said ? ids.indexOf(best.said.id) : -1));
     if (best.said && best.said.rank > 1) box.append(make("p", { class: "soft" }, `What was chosen is the model's number ${best.said.rank}.`));
-    box.append(make("p", { class: "soft" }, `The share of each answer, and in brackets its logit: the score before the ${run.kind === "choices" ? "sigmoid (several may fit)" : "softmax"}. What was chosen is in bold.`));
+    box.append(make("p", { class: "soft" }, `The share of each answer, and in brackets its logit: the score before the ${run.kind === "choices" ? "sigmoid (several may fit)" : "softmax"}. What was chosen is in bold.${run.ruled ? " Whisper's rules choose, too: times stand in pairs around sentences and never go back, and some signs are never said." : ""}`));
     return box;
   }
 

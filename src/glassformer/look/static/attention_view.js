@@ -81,7 +81,7 @@ const AttentionView = (() => {
 
   function draw(run, state, redraw, choose) {
     const kind = state.kind;
-    const said = run.answers.length === Data.rows(run, kind).length && kind.stack === Data.all.model.stacks.at(-1) && state.pinned;
+    const said = run.answers.length === Data.rows(run, kind).length && kind.stack === Data.all.model.stacks.at(-1) && state.pinned && run.answers[state.position] >= 0;
     const rows = Data.rows(run, kind), columns = Data.columns(run, kind), w = Data.weights(run, kind, state.layer, state.head), m = columns.length;
     const sense = SenseView.applies(run, kind);
     const about = kind.part === "cross_attention" ? "Each position of the answer (left) looks at the source (right)." : kind.stack.causal ? "Each position (left) looks at itself and what came before (right)." : "Each position (left) looks at all positions (right).";

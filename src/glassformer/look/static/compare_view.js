@@ -14,6 +14,7 @@ const CompareView = (() => {
     if (comparison.own === null) return box.append(make("p", { class: "soft" }, "The two have different lengths, so that one cannot take the other's place.")), box;
     if (run.kind === "number") box.append(make("p", { class: "soft" }, `Given A the answer is ${Draw.number(comparison.foreign)}, given B ${Draw.number(comparison.own)}.`));
     else box.append(make("p", { class: "soft" }, `Given B, the model gives B's answer a share of ${Draw.share(Math.exp(comparison.own))}${run.answers.length > 1 ? " (for each of its tokens, on geometric mean)" : ""}; given A, ${Draw.share(Math.exp(comparison.foreign))}.`));
+    if (run.joined) return box.append(make("p", { class: "soft" }, "The sound has too many positions to put the stream of one into the other place by place.")), box;
     if (!comparison.map) return box.append(make("p", { class: "soft" }, "Give two inputs of as many tokens and with different answers, and the stream of one can be put into the other place by place.")), box;
     const names = comparison.stack === "encoder" ? run.source : Data.names(run, Data.all.model.stacks.at(-1)), n = comparison.map.length;
     box.append(make("p", { class: "soft" }, `A was run again with B's stream put in at one layer and position. 1 means that ${run.kind === "number" ? "the answer became B's" : "B's answer became as likely as for B itself"}, 0 that nothing changed.`));

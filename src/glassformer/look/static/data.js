@@ -71,9 +71,12 @@ const Data = (() => {
     return { shape: [n, m], values: sum.map((v) => v / count) };
   }
 
+  /** How many positions of the model the key j of an attention stands for. */
+  const nJoined = (run, path, j) => (run.joined && (path.startsWith("encoder") || path.endsWith("cross_attention")) ? run.joined[j] : 1);
+
   const dot = (a, b) => a.reduce((sum, v, i) => sum + v * b[i], 0);
   /** The name of an answer in a run. */
   const nameOf = (run, id) => run.names[id] ?? `#${id}`;
 
-  return { all, tensor, part, vector, kinds, names, rows, columns, path, weights, dot, nameOf };
+  return { all, tensor, part, vector, kinds, names, rows, columns, path, weights, nJoined, dot, nameOf };
 })();

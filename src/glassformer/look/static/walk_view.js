@@ -55,7 +55,9 @@ const WalkView = (() => {
   function scoreStep(run, path, i, head, parts, columns, state, choose) {
     const scores = Data.vector(run, `${path}.scores`, head, i), weights = Data.vector(run, `${path}.weights`, head, i);
     if (!scores || !weights) return section("Scores and weights", Draw.missing());
-    const d = parts.q.length, products = columns.map((_, j) => Data.dot(Array.from(parts.q), Data.part(parts.k, j).values));
+    // A key that stands for several has a score of all of them, which no one key gives.
+    const d = parts.q.length, single = columns.map((_, j) => Data.nJoined(run, path, j) === 1), alone = (values) => Array.from(values).filter((_, j) => single[j]);
+    const products = columns.map((_, j) => (single[j] ? Data.dot(Array.from(parts.q), Data.part(parts.k, j).values) : NaN));
     const open = Array.from(scores, Number.isFinite), highest = Math.max(...scores), raised = Array.from(scores, (s) => Math.exp(s - highest)), total = raised.reduce((a, b) => a + b, 0);
     const rows = columns.map((name, j) => make("tr", { class: j === state.key ? "here" : null },
       make("th", { scope: "row" }, make("button", { type: "button", class: "token", onclick: () => choose({ key: j }) }, name)),
@@ -67,9 +69,9 @@ const WalkView = (() => {
       make("p", {}, "How well does the query fit each key? Multiply them number by number, add up, and divide by ", make("b", {}, `√${d} = ${number(Math.sqrt(d))}`), ". The softmax turns the scores into shares that add up to 1."),
       formula("score", sub("j"), " = q · k", sub("j"), " / √d", sub("k"), ",   weight", sub("j"), " = exp(score", sub("j"), ") / Σ exp(score)"),
       make("div", { class: "scroll tall", tabindex: "0", role: "group", "aria-label": "Scores and weights" }, make("table", { id: "scores" }, make("thead", {}, make("tr", {}, head_)), make("tbody", {}, rows))),
-      make("p", { class: "soft" }, `For ${columns[state.key]}: ${terms}${d > 4 ? ` + … (${d} terms)` : ""} = ${number(products[state.key])}`),
+      make("p", { class: "soft" }, single[state.key] ? `For ${columns[state.key]}: ${terms}${d > 4 ? ` + … (${d} terms)` : ""} = ${number(products[state.key])}` : `${columns[state.key]} stands for ${Data.nJoined(run, path, state.key)} positions: its weight is the sum of theirs, its score the logarithm of the sum of exp(score) over them; the key above is that of the middle one.`),
       open.includes(false) ? make("p", { class: "soft" }, "Where looking is forbidden the score is minus infinity, and the weight 0.") : null,
-      check(products.map((p) => p / Math.sqrt(d)), scores), check(raised.map((r) => r / total), weights));
+      single.includes(true) ? check(alone(products).map((p) => p / Math.sqrt(d)), alone(scores)) : null, check(raised.map((r) => r / total), weights));
   }
 
   function resultSteps(run, path, residual, stack, i, head, parts) {
@@ -79,7 +81,9 @@ const WalkView = (() => {
     if (weights && z && parts) {
       const mixed = new Float64Array(z.length);
       weights.forEach((w, j) => Data.part(parts.v, j).values.forEach((v, d) => (mixed[d] += w * v)));
-      found.push(section("What the head found", make("p", {}, "The values of all positions, each counted by its weight, are added up."), formula("z = Σ weight", sub("j"), " v", sub("j")), strip(z), check(mixed, z)));
+      const whole = Array.from(weights.keys()).every((j) => Data.nJoined(run, path, j) === 1);
+      found.push(section("What the head found", make("p", {}, "The values of all positions, each counted by its weight, are added up."), formula("z = Σ weight", sub("j"), " v", sub("j")), strip(z),
+        whole ? check(mixed, z) : make("p", { class: "soft" }, "The sum is over all positions of the model, of which this page joins some.")));
     }
     found.push(section("All heads together", make("p", {}, `The results of the ${stack.heads} heads are laid side by side (${stack.heads} × ${z?.length ?? "?"} numbers), and one more matrix brings them back to the model's width.`),
       formula("out = Concat(z", sub("1"), ` … z`, sub(String(stack.heads)), ") W", sup("O")), heads[0] ? make("details", {}, make("summary", {}, "The results of all heads"), heads.map((h, k) => make("div", {}, make("span", { class: "soft" }, `head ${k}`), strip(h)))) : null, strip(out)));
