@@ -72,6 +72,22 @@ def test_stdin_as_one_prompt_or_as_lines(
 @pytest.mark.parametrize(
     ("arguments", "answer"),
     [
+        (["the cat", "--slide", "--draft", "MODEL"], "A draft cannot go with a sliding window."),
+        (["the cat sat on the mat"], "but the model sees only 16 at once"),
+    ],
+)
+def test_what_cannot_be_answered_is_refused_before_the_prompt(
+    model: str, capsys: pytest.CaptureFixture[str], arguments: list[str], answer: str
+) -> None:
+    assert command("complete", model, *(model if a == "MODEL" else a for a in arguments)) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert answer in printed.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "answer"),
+    [
         (["--temperature", "-1"], "temperature is -1.0."),
         (["--top-p", "0"], "top_p is 0.0."),
         (["--chat"], "carries no chat template"),

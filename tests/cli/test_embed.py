@@ -49,7 +49,7 @@ def test_numbers_json_and_npy_agree(
 
 def test_a_cut_is_said(model: str, capsys: pytest.CaptureFixture[str]) -> None:
     _, _, err = call(capsys, "embed", model, SENTENCES[0], "a")
-    assert err == "1 texts were cut after 20 tokens, the model's maximum.\n"
+    assert err == "Cut after 20 tokens, the model's maximum: 1 text.\n"
     assert call(capsys, "embed", model, SENTENCES[0], "--quiet")[2] == ""
 
 
@@ -87,11 +87,11 @@ def test_search(
     code, out, err = call(capsys, "search", model, str(file), "--json", "--top", "1", "--index", index)
     assert [json.loads(line)["found"][0]["line"] for line in out.splitlines()] == [2, 4]
     assert f"{index}: 4 vectors, made.\n" in err
-    assert "were cut after 20 tokens" in err
+    assert "Cut after 20 tokens" in err
     assert f"{index}: 4 vectors, read.\n" in call(capsys, "search", model, str(file), "a", "--index", index)[2]
     file.write_text("other\n")
     err = call(capsys, "search", model, str(file), "a", "--index", index)[2]
-    assert "1 vectors, made again: the texts or the model have changed" in err
+    assert "1 vector, made again: the texts or the model have changed" in err
 
     code, _, err = call(capsys, "search", model, str(tmp_path / "none.txt"), "a")
     assert (code, err.count("\n")) == (2, 1)

@@ -81,7 +81,7 @@ def test_the_report_for_a_person(tmp_path: Path, model: str, capsys: pytest.Capt
     assert code == 0
     assert f"{data}: 3 pairs." in out
     assert "Skipped 1 bad line, the first: line 4 has 1 column, not 2." in out
-    assert "Of the 3 test sources 1 are in the memory letter for letter, 1 with the same target." in out
+    assert "In the memory letter for letter: 1 of 3 test sources, 1 with the same target." in out
     starts = [line.split("  ")[0] for line in out.splitlines()]
     assert starts.index("model") < starts.index("copy the source") < starts.index("translation memory")
     assert "no better than this baseline: translation memory." in out

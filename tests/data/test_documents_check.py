@@ -30,7 +30,7 @@ def test_leaks_are_counted(tmp_path: Path) -> None:
     (tmp_path / "valid.txt").write_text(f"{LINE}\nanother line\nand {LINE}\n")
     report = check_text_files(open_documents([tmp_path / "train.txt"]), open_documents([tmp_path / "valid.txt"]))
     assert report.n_leaked == 1  # short lines are in any text
-    assert "1 of its long lines" in explain_text(report)
+    assert "Also in the training text: 1 long line." in explain_text(report)
 
 
 def test_the_verb_knows_text_from_pairs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from glassformer.data.labelled import Example, hold_out_examples, open_labelled, read_labelled
-from glassformer.data.labelled_layout import Columns, names_labels
+from glassformer.data.labelled_layout import Columns, holds_labels
 from glassformer.errors import UserError
 
 SST = "sentence\tlabel\nhide new secretions \t0\ncontains no wit , only labored gags \t0\ngood\t1\nfine film\t1\n"
@@ -120,7 +120,7 @@ def test_bad_lines_are_named(tmp_path: Path) -> None:
         (7, "has an empty label"),
         (8, "has 3 columns, not 2"),
     ]
-    assert "data.tsv line 6, which has an empty text" in str(found)
+    assert "  1 line that has an empty text (6)" in found.describe()
 
 
 @pytest.mark.parametrize(
@@ -177,7 +177,15 @@ def test_a_file_without_names_is_read_as_the_one_before(tmp_path: Path) -> None:
         ("a.tsv", "Hi\tHallo\n", False),
         ("a.txt", "label\n", False),
         ("a.tsv", "", False),
+        ("a.tsv", COLA, True),
+        ("a.tsv", "".join(f"some text {i}\t{i % 3}\n" for i in range(12)), True),
+        ("a.csv", "".join(f"{'good' if i % 2 else 'bad'},some text {i}\n" for i in range(12)), True),
+        ("a.tsv", "".join(f"some text {i}\t{i % 3}\n" for i in range(11)), False),  # too few to be sure
+        ("a.tsv", "".join(f"text{i}\t{i % 3}\n" for i in range(12)), False),  # a list of words
+        ("a.tsv", "".join(f"some text {i}\tein Text {i % 3}\n" for i in range(12)), False),
+        ("a.tsv", "".join(f"some text {i}\tText{i}\n" for i in range(12)), False),
+        ("a.tsv", "en\tde\n" + "".join(f"some text {i}\t{i % 3}\n" for i in range(12)), False),
     ],
 )
-def test_a_header_says_that_there_are_labels(tmp_path: Path, name: str, text: str, says_so: bool) -> None:
-    assert names_labels(write(tmp_path, text, name)) is says_so
+def test_a_file_says_that_there_are_labels(tmp_path: Path, name: str, text: str, says_so: bool) -> None:
+    assert holds_labels(write(tmp_path, text, name)) is says_so

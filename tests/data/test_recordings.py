@@ -119,7 +119,7 @@ def test_check_names_what_is_wrong(tmp_path: Path) -> None:
 def test_check_refuses_what_cannot_teach(tmp_path: Path) -> None:
     write_sound(tmp_path / "a.wav", tone(0.2))
     (tmp_path / "one.tsv").write_text("a.wav\thello\nmissing.wav\tbye\n")
-    with pytest.raises(UserError, match=r"holds 1 usable recordings \(line 2: There is no file"):
+    with pytest.raises(UserError, match=r"holds 1 usable recording \(line 2: There is no file"):
         check_recordings(open_recordings(tmp_path / "one.tsv"))
     (tmp_path / "same.tsv").write_text("a.wav\thello\na.wav\thello\n")
     with pytest.raises(UserError, match="The transcript is the same"):

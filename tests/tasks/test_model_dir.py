@@ -154,7 +154,7 @@ def rescale(data: dict[str, torch.Tensor], change: Callable[[dict[str, torch.Ten
     change(data)
 
 
-WRONG_SHAPE = "does not fit settings.json: 1 weights differ, the first is source.embedding.weight"
+WRONG_SHAPE = "does not fit settings.json: 1 wrong weight, the first is source.embedding.weight"
 BAD = {
     "no settings": (remove("settings.json"), "is not a finished model: settings.json is missing", "--resume"),
     "no weights": (remove("model.safetensors"), "model.safetensors is missing", "copy the whole folder"),

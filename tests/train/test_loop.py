@@ -16,6 +16,7 @@ from glassformer.train.finish import choose_weights, draw_losses
 from glassformer.train.loop import Trainer, Validation
 from glassformer.train.report import Report, read_metrics
 from glassformer.train.run_files import Progress
+from glassformer.train.settings import VALIDATIONS
 from tests.train.toy import N_BATCHES, same, toy_job, toy_trainer, weights
 
 
@@ -125,6 +126,22 @@ def test_minutes_follow_a_machine_that_slows_down(tmp_path: Path, monkeypatch: p
     toy_job(trainer).after_loss = slower
     trainer.run()
     assert 240 <= clock.now <= 320
+
+
+@pytest.mark.parametrize(
+    ("steps", "validations", "wanted"),
+    [
+        (20, VALIDATIONS, [5, 10, 15, 20]),  # not at every step, where nothing was asked for
+        (3, VALIDATIONS, [3]),
+        (90, VALIDATIONS, list(range(6, 91, 6))),
+        (20, 10, list(range(2, 21, 2))),
+        (4, 4, [1, 2, 3, 4]),
+        (7, 4, [2, 4, 6, 7]),
+    ],
+)
+def test_validations_are_spread_over_the_steps(tmp_path: Path, steps: int, validations: int, wanted: list[int]) -> None:
+    toy_trainer(tmp_path, steps=steps, validations=validations).run()
+    assert [e["step"] for e in read_metrics(tmp_path / "metrics.jsonl") if "valid_loss" in e] == wanted
 
 
 def test_too_few_minutes_still_make_a_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -35,32 +35,37 @@ def check(
     as_json: Annotated[bool, typer.Option("--json", help="Answer as JSON.")] = False,
 ) -> None:
     """Say what the data is, name bad lines by number, and plan a training."""
-    from glassformer.errors import require
+    from glassformer.errors import UserError, require
 
     require(task in TASKS, f"There is no task {task!r} to check for.", f"Choose {', '.join(TASKS)}.")
     kind = _task_of(data) if task == "auto" else task
-    if kind == "transcribe":
-        report, words = _recordings(data, source, target)
-    elif kind == "classify":
-        report, words = _labelled(data, valid, (text, text2, label))
-    elif kind == "complete":
-        report, words = _text(data, valid, field, with_plan)
-    else:
-        report, words = _pairs(data, valid, source, target, with_plan)
+    try:
+        if kind == "transcribe":
+            report, words = _recordings(data, source, target)
+        elif kind == "classify":
+            report, words = _labelled(data, valid, (text, text2, label))
+        elif kind == "complete":
+            report, words = _text(data, valid, field, with_plan)
+        else:
+            report, words = _pairs(data, valid, source, target, with_plan)
+    except UserError as error:  # it says what is fatal; what was seen before comes first
+        if seen := getattr(error, "__notes__", []):
+            typer.echo(json.dumps({"said": seen}, ensure_ascii=False) if as_json else "\n".join(seen))
+        raise
     typer.echo(json.dumps(report, ensure_ascii=False) if as_json else words)
 
 
 def _task_of(data: list[Path]) -> str:
     """What the files look as if they were for."""
     from glassformer.data.documents import looks_like_text
-    from glassformer.data.labelled_layout import names_labels
+    from glassformer.data.labelled_layout import holds_labels
     from glassformer.data.picture_find import looks_like_pictures
     from glassformer.data.recordings import holds_recordings
     from glassformer.data.series import holds_series
 
     if len(data) == 1 and holds_recordings(data[0]):
         return "transcribe"
-    if looks_like_pictures(data[0]) or holds_series(data[0]) or names_labels(data[0]):
+    if looks_like_pictures(data[0]) or holds_series(data[0]) or holds_labels(data[0]):
         return "classify"
     return "complete" if len(data) != 2 and all(map(looks_like_text, data)) else "translate"
 

@@ -90,8 +90,9 @@ def _stdin(lines: bool) -> Iterator[str]:
 
 
 def _show(prompt: str, pieces: Iterator[str], quiet: bool) -> None:
-    if not quiet:
-        sys.stdout.write(prompt)
+    first = next(pieces, "")  # what cannot be answered is refused here, before anything is shown
+    sys.stdout.write(first if quiet else prompt + first)
+    sys.stdout.flush()
     for piece in pieces:
         sys.stdout.write(piece)
         sys.stdout.flush()

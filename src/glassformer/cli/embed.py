@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from glassformer.cli.stdin import stdin_lines
+from glassformer.data.counted import counted
 
 if TYPE_CHECKING:
     from glassformer.tasks.embedder import Embedder, Vectors
@@ -49,7 +50,7 @@ def embed(
         vectors = embedder.embed(chunk, pooling, normalise)  # type: ignore[arg-type]
         n_cut += embedder.n_cut
         _show(chunk, vectors, as_json)
-    _say_cut(n_cut, embedder, quiet)
+    say_cut(n_cut, embedder, quiet)
 
 
 def _show(texts: Iterable[str], vectors: "Vectors", as_json: bool) -> None:
@@ -73,11 +74,13 @@ def _save(
     vectors = embedder.embed(texts, pooling, normalise)  # type: ignore[arg-type]
     with writing(out) as file:
         np.save(file, vectors)
-    _say_cut(embedder.n_cut, embedder, quiet)
+    say_cut(embedder.n_cut, embedder, quiet)
     if not quiet:
-        typer.echo(f"{out}: {len(texts):,} vectors of {vectors.shape[1]} numbers.", err=True)
+        typer.echo(f"{out}: {counted(len(texts), 'vector')} of {counted(vectors.shape[1], 'number')}.", err=True)
 
 
-def _say_cut(n_cut: int, embedder: "Embedder", quiet: bool) -> None:
+def say_cut(n_cut: int, embedder: "Embedder", quiet: bool) -> None:
     if n_cut and not quiet:
-        typer.echo(f"{n_cut:,} texts were cut after {embedder.max_tokens:,} tokens, the model's maximum.", err=True)
+        typer.echo(
+            f"Cut after {embedder.max_tokens:,} tokens, the model's maximum: {counted(n_cut, 'text')}.", err=True
+        )

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import typer
 from rich.cells import cell_len, set_cell_size
 
+from glassformer.data.counted import counted
+
 if TYPE_CHECKING:
     from glassformer.data.labelled_layout import Columns
     from glassformer.tasks.classifier import Classifier
@@ -67,9 +69,9 @@ def run_evaluate_classify(
 
 def explain_classify(model: str, report: "ClassifyReport") -> Iterator[str]:
     """The report line by line."""
-    yield f"{model} on {', '.join(report.paths)}: {report.n:,} example{'' if report.n == 1 else 's'}."
+    yield f"{model} on {', '.join(report.paths)}: {counted(report.n, 'example')}."
     if report.n_bad:
-        yield f"Skipped {report.n_bad:,}, the first: {report.bad_example}."
+        yield f"Skipped {counted(report.n_bad, 'bad example')}, the first: {report.bad_example}."
     if report.n_known:
         yield f"{report.n_known:,} of them are in the memory letter for letter."
     yield ""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from glassformer.cli.bar import Bar
+from glassformer.data.counted import counted
 
 if TYPE_CHECKING:
     from glassformer.tasks.completer import Completer
@@ -46,7 +47,7 @@ def run_evaluate_complete(
 
 def explain_complete(model: str, report: "CompleteReport") -> Iterator[str]:
     """The report line by line: a bar a rung, so that one sees what each rung buys."""
-    documents = f"{report.n_documents:,} document{'' if report.n_documents == 1 else 's'}"
+    documents = counted(report.n_documents, "document")
     yield f"{model} on {', '.join(report.paths)}: {documents}, {report.n_bytes:,} bytes, {report.n_tokens:,} tokens."
     yield f"Context {report.context:,} tokens, sliding by {report.stride:,}."
     yield ""

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from glassformer.data.counted import counted
+
 if TYPE_CHECKING:
     from glassformer.tasks.evaluate_transcribe import Rate, TranscribeReport
     from glassformer.tasks.transcriber import Hearing
@@ -42,9 +44,10 @@ def run_evaluate_transcribe(
 def explain_transcribe(model: str, report: "TranscribeReport") -> Iterator[str]:
     """The report line by line."""
     minutes = f"{report.seconds / 60:.1f} minutes"
-    yield f"{model} on {report.path}: {report.n_recordings:,} recordings, {report.n_words:,} words, {minutes}."
+    said = f"{counted(report.n_recordings, 'recording')}, {counted(report.n_words, 'word')}"
+    yield f"{model} on {report.path}: {said}, {minutes}."
     if report.n_bad:
-        yield f"Skipped {report.n_bad:,}, the first: {report.bad_example}."
+        yield f"Skipped {counted(report.n_bad, 'bad recording')}, the first: {report.bad_example}."
     yield ""
     yield f"{'':<26}{'word errors':>24}{'character errors':>24}{'exact':>9}"
     for system in report.systems:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from glassformer.cli.bar import Bar
+from glassformer.data.counted import counted
 
 if TYPE_CHECKING:
     from glassformer.decode.options import DecodeOptions
@@ -55,9 +56,9 @@ def run_evaluate_translate(
 def explain(model: str, report: "TranslateReport") -> Iterator[str]:
     """The report as a person reads it, line by line."""
     left_out = f", {report.n_left_out:,} more left out by --limit" if report.n_left_out else ""
-    yield f"{model} on {' and '.join(report.paths)}: {_count(report.n_pairs, 'pair')}{left_out}."
+    yield f"{model} on {' and '.join(report.paths)}: {counted(report.n_pairs, 'pair')}{left_out}."
     if report.n_bad:
-        yield f"Skipped {_count(report.n_bad, 'bad line')}, the first: {report.bad_example}."
+        yield f"Skipped {counted(report.n_bad, 'bad line')}, the first: {report.bad_example}."
     if report.memory is not None:
         yield from _explain_memory(report.memory, report.n_pairs)
     yield ""
@@ -84,12 +85,10 @@ def explain(model: str, report: "TranslateReport") -> Iterator[str]:
 
 
 def _explain_memory(memory: "MemoryReport", n: int) -> Iterator[str]:
-    skipped = f" ({_count(memory.n_bad, 'bad line')} skipped)" if memory.n_bad else ""
-    yield f"Memory {' and '.join(memory.paths)}: {_count(memory.n_pairs, 'pair')}{skipped}."
-    yield (
-        f"Of the {n:,} test sources {memory.n_known_sources:,} are in the memory letter for letter, "
-        f"{memory.n_known_pairs:,} with the same target."
-    )
+    skipped = f" ({counted(memory.n_bad, 'bad line')} skipped)" if memory.n_bad else ""
+    yield f"Memory {' and '.join(memory.paths)}: {counted(memory.n_pairs, 'pair')}{skipped}."
+    known = f"{memory.n_known_sources:,} of {counted(n, 'test source')}"
+    yield f"In the memory letter for letter: {known}, {memory.n_known_pairs:,} with the same target."
 
 
 def _explain_slices(slices: "tuple[Slice, ...]") -> Iterator[str]:
@@ -106,7 +105,3 @@ def _measured(found: "Measured") -> str:
 
 def _one_line(text: str) -> str:
     return " ".join(text.split())
-
-
-def _count(n: int, what: str) -> str:
-    return f"{n:,} {what}{'' if n == 1 else 's'}"

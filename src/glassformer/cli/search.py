@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from glassformer.cli.stdin import stdin_lines
+from glassformer.data.counted import counted
 
 if TYPE_CHECKING:
     from glassformer.tasks.search import Hit
@@ -30,6 +31,7 @@ def search(
     glassformer search models/minilm sentences.txt "somebody makes music"
     """
     from glassformer.api import load_embedder
+    from glassformer.cli.embed import say_cut
     from glassformer.errors import require
     from glassformer.tasks.search import keep_index, make_index, read_texts
 
@@ -45,9 +47,8 @@ def search(
     else:
         kept, done = keep_index(embedder, found, index)
         why = ": the texts or the model have changed" if done == "made again" else ""
-        say(f"{index}: {len(found.texts):,} vectors, {done}{why}.")
-    if embedder.n_cut:
-        say(f"{embedder.n_cut:,} texts were cut after {embedder.max_tokens:,} tokens, the model's maximum.")
+        say(f"{index}: {counted(len(found.texts), 'vector')}, {done}{why}.")
+    say_cut(embedder.n_cut, embedder, quiet)
     several = len(query) > 1 if query else True
     for chunk in [query] if query else stdin_lines():
         for asked, hits in zip(chunk, kept.search(embedder, chunk, top), strict=True):

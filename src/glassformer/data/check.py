@@ -11,13 +11,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from glassformer.data.counted import counted
+from glassformer.data.findings import BAD, ODD, Finding, explain_findings, having_seen
+from glassformer.data.labelled_layout import FEW, REPEATED
 from glassformer.data.pairs import BadLine, PairFiles, read_pairs
-from glassformer.data.tally import Finding, SideTally, Tally, percentile
+from glassformer.data.tally import SideTally, Tally, percentile
 from glassformer.errors import require
 
 Hashes = NDArray[np.uint64]
 
-SHOWN = 8  # findings of a kind that are printed; the report has them all
 MUCH = 0.1  # of the pairs: more than this with the same target, bad, or known from training is worth a warning
 
 
@@ -71,17 +73,12 @@ def check_pairs(files: PairFiles, valid: PairFiles | None = None) -> PairReport:
     tally = Tally()
     for item in read_pairs(files):
         tally.add(item)
-    name, n, bad = _name(files), tally.n_pairs, tally.bad.findings()
-    example = f" (line {bad[0].lines[0]} {bad[0].reason})" if bad else ""
-    require(n > 0, f"{name} holds no usable pair{example}.", "Write a source, a tab and a target on each line.")
-    require(n > 1, f"{name} holds only one usable pair{example}.", "Training needs many, better thousands.")
+    n, bad, odd = tally.n_pairs, tally.bad.findings(), tally.suspicious()
     sources, targets = _hashes(tally.source), _hashes(tally.target)
     n_each = np.unique(targets, return_counts=True)[1]
-    require(
-        len(n_each) > 1,
-        f"The target is the same in all {n:,} pairs of {name}, so there is nothing to learn.",
-        "Check which column or file is the target.",
-    )
+    with having_seen([*explain_findings(BAD, bad), *explain_findings(ODD, odd)]):
+        _refuse_useless(_name(files), n, len(n_each), bad)
+        known = None if valid is None else _overlap(sources, targets, valid)
     scripts = tally.usual_scripts()
     return PairReport(
         paths=tuple(map(str, files.paths)),
@@ -94,24 +91,35 @@ def check_pairs(files: PairFiles, valid: PairFiles | None = None) -> PairReport:
         source=_side(tally.source, scripts[0], len(np.unique(sources))),
         target=_side(tally.target, scripts[1], len(n_each)),
         bad=bad,
-        suspicious=tally.suspicious(),
-        valid=None if valid is None else _overlap(sources, targets, valid),
+        suspicious=odd,
+        valid=known,
+    )
+
+
+def _refuse_useless(name: str, n: int, n_targets: int, bad: tuple[Finding, ...]) -> None:
+    example = f" (line {bad[0].lines[0]} {bad[0].reason})" if bad else ""
+    require(n > 0, f"{name} holds no usable pair{example}.", "Write a source, a tab and a target on each line.")
+    require(n > 1, f"{name} holds only one usable pair{example}.", "Training needs many, better thousands.")
+    require(
+        n_targets > 1,
+        f"The target is the same in all {n:,} pairs of {name}, so there is nothing to learn.",
+        "Check which column or file is the target.",
     )
 
 
 def explain(report: PairReport) -> str:
     """The report as `glassformer check` prints it."""
-    lines = [f"{' and '.join(report.paths)}: {report.n_pairs:,} pairs."]
+    lines = [f"{' and '.join(report.paths)}: {counted(report.n_pairs, 'pair')}."]
     lines += [f"  {note}" for note in report.notes]
     lines += [_explain_side("source", report.source), _explain_side("target", report.target)]
     if report.n_duplicates:
         repeat = "repeats" if report.n_duplicates == 1 else "repeat"
-        lines.append(f"  {_count(report.n_duplicates, 'pair')} {repeat} another one.")
-    lines += _explain_findings("Skipped, as they cannot be used", report.bad)
-    lines += _explain_findings("Used, but suspicious", report.suspicious)
+        lines.append(f"  {counted(report.n_duplicates, 'pair')} {repeat} another one.")
+    lines += explain_findings(BAD, report.bad)
+    lines += explain_findings(ODD, report.suspicious)
     if report.valid is not None:
         known, n = report.valid, report.valid.n_pairs
-        lines.append(f"Validation: {_count(n, 'pair')}, {_count(known.n_bad, 'line')} skipped.")
+        lines.append(f"Validation: {counted(n, 'pair')}, {counted(known.n_bad, 'line')} skipped.")
         lines.append(
             f"  Also in training: {known.n_same_pairs:,} of the pairs, {known.n_same_sources:,} of the sources."
         )
@@ -125,6 +133,8 @@ def warnings(report: PairReport) -> Iterator[str]:
         yield f"{report.n_bad / n_lines:.0%} of the lines cannot be used."
     if report.same_target > MUCH:
         yield f"{report.same_target:.0%} of the pairs have one and the same target."
+    if report.target.n_distinct <= min(FEW, report.n_pairs // REPEATED):
+        yield f"There are only {report.target.n_distinct} different targets; check labels with --task classify."
     if report.n_duplicates > MUCH * report.n_pairs:
         yield f"{report.n_duplicates / report.n_pairs:.0%} of the pairs repeat others."
     if report.valid is not None and report.valid.n_same_sources > MUCH * report.valid.n_pairs:
@@ -180,23 +190,3 @@ def _explain_side(name: str, side: Side) -> str:
         f"{words.median} words, 95 % up to {words.p95}, longest {words.longest:,}; "
         f"{side.n_distinct:,} different; {script}."
     )
-
-
-def _explain_findings(title: str, findings: tuple[Finding, ...]) -> list[str]:
-    if not findings:
-        return []
-    lines = [f"{title}:"]
-    for finding in findings[:SHOWN]:
-        numbers = ", ".join(map(str, finding.lines)) + (", …" if finding.n > len(finding.lines) else "")
-        lines.append(f"  {_count(finding.n, 'line')} that {_plural(finding)} ({numbers})")
-    rest = sum(finding.n for finding in findings[SHOWN:])
-    return lines + ([f"  {_count(rest, 'line')} with other faults"] if rest else [])
-
-
-def _plural(finding: Finding) -> str:
-    verb, _, rest = finding.reason.partition(" ")
-    return f"{ {'has': 'have', 'is': 'are', 'seems': 'seem'}.get(verb, verb) if finding.n > 1 else verb } {rest}"
-
-
-def _count(n: int, what: str) -> str:
-    return f"{n:,} {what}{'' if n == 1 else 's'}"

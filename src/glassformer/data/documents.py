@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from glassformer.data.counted import counted
 from glassformer.data.lines import LONGEST, check_text, opening, read_lines
 from glassformer.errors import UserError, require
 
@@ -46,9 +47,11 @@ class DocumentReport:
 
     def __str__(self) -> str:
         were = "were" if self.n_broken > 1 else "was"
-        broken = f" {_count(self.n_broken, 'character')} {were} no UTF-8 and replaced." if self.n_broken else ""
-        files, documents = _count(self.n_files, "file"), _count(self.n_documents, "document")
-        return f"{files}, {documents}, {self.n_bytes:,} bytes, {self.n_characters:,} characters.{broken}"
+        broken = f" {counted(self.n_broken, 'character')} {were} no UTF-8 and replaced." if self.n_broken else ""
+        files, documents = counted(self.n_files, "file"), counted(self.n_documents, "document")
+        return (
+            f"{files}, {documents}, {counted(self.n_bytes, 'byte')}, {counted(self.n_characters, 'character')}.{broken}"
+        )
 
 
 def open_documents(paths: Iterable[str | Path], field: str = "text") -> DocumentFiles:
@@ -171,7 +174,3 @@ def _talk(messages: object, number: int, path: Path) -> Part:
     assert isinstance(messages, list)
     talk = tuple({"role": m["role"], "content": m["content"].encode("utf-8", "replace").decode()} for m in messages)
     return Part("\n".join(m["content"] for m in talk), ends=True, talk=talk)
-
-
-def _count(n: int, what: str) -> str:
-    return f"{n:,} {what}{'' if n == 1 else 's'}"

@@ -6,10 +6,12 @@ Lines are known by their hashes, eight bytes each: no text is kept.
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from glassformer.data.counted import counted
 from glassformer.data.documents import DocumentFiles, DocumentReport, check_documents, read_documents
+from glassformer.data.findings import Finding, FirstLines, explain_findings
 from glassformer.data.lines import text_hash
 from glassformer.data.scripts import dominant_script
-from glassformer.data.tally import CONTROL, GARBLED, Finding, FirstLines
+from glassformer.data.tally import CONTROL, GARBLED
 
 LONG = 40  # characters; shorter lines repeat in any text
 SAMPLED = 100  # every so many lines the script is looked at
@@ -66,17 +68,12 @@ def explain_text(report: TextReport) -> str:
     script = f"; mostly {report.script} script" if report.script else ""
     lines = [
         str(report.found),
-        f"  {report.n_lines:,} lines, the longest of {report.longest_line:,} characters{script}.",
+        f"  {counted(report.n_lines, 'line')}, the longest of {counted(report.longest_line, 'character')}{script}.",
     ]
-    if report.findings:
-        lines.append("Used, but worth a look:")
-    for finding in report.findings:
-        numbers = ", ".join(map(str, finding.lines)) + (", …" if finding.n > len(finding.lines) else "")
-        times = "once" if finding.n == 1 else f"{finding.n:,} times"
-        lines.append(f"  {times} a line {finding.reason} ({numbers})")
+    lines += explain_findings("Used, but worth a look", report.findings)
     if report.validation is not None:
         lines.append(f"Validation: {report.validation}")
-        lines.append(f"  {report.n_leaked:,} of its long lines are also in the training text.")
+        lines.append(f"  Also in the training text: {counted(report.n_leaked, 'long line')}.")
     return "\n".join(lines)
 
 

@@ -9,10 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from glassformer.data.counted import counted
+from glassformer.data.findings import BAD, FirstLines, explain_findings, having_seen
 from glassformer.data.labelled_layout import Columns, LabelledLayout, guess_labelled
 from glassformer.data.labels import Raw
 from glassformer.data.layout import read_field
-from glassformer.data.lines import check_text, sample_lines, text_hash
+from glassformer.data.lines import check_text, fingerprint, sample_lines, text_hash
 from glassformer.data.rows import HALF, BadLine, Table, json_records, table_rows, whole
 from glassformer.data.split import default_number
 from glassformer.errors import require
@@ -56,12 +58,35 @@ class LabelledTexts:
     def n_texts(self) -> int:
         return len(self.examples[0].texts)
 
-    def __str__(self) -> str:
-        what = "pairs of texts" if self.n_texts == 2 else "texts"
-        said = f"{len(self.examples):,} labelled {what}."
-        if self.bad:
-            path, first = self.bad[0]
-            said += f" Skipped {len(self.bad):,}: the first is {path} line {first.line}, which {first.reason}."
+    @property
+    def labels(self) -> list[Raw]:
+        return [example.label for example in self.examples]
+
+    @property
+    def places(self) -> list[str]:
+        return [example.place for example in self.examples]
+
+    def keys(self) -> list[str]:
+        """What tells two examples apart."""
+        return ["\t".join(example.texts) for example in self.examples]
+
+    def fingerprint(self) -> str:
+        return fingerprint(self.files.paths)
+
+    def describe(self) -> list[str]:
+        """In sentences, how the files are read, what they hold, and which lines are skipped."""
+        nouns = ("labelled pair of texts", "labelled pairs of texts") if self.n_texts == 2 else ("labelled text",)
+        return [*self.files.notes, f"{counted(len(self.examples), *nouns)}.", *self.skipped()]
+
+    def skipped(self) -> list[str]:
+        """In sentences, the lines that are no examples."""
+        said = []
+        for path in self.files.paths:
+            lines: FirstLines[str] = FirstLines()
+            for item in (bad for where, bad in self.bad if where == path):
+                lines.add(item.reason, item.line)
+            title = BAD if len(self.files.paths) == 1 else f"{path}: {BAD.lower()}"
+            said += explain_findings(title, lines.findings())
         return said
 
 
@@ -97,13 +122,15 @@ def read_labelled(files: LabelledFiles) -> LabelledTexts:
                 examples.append(item)
             else:
                 bad.append((path, item))
+    texts = LabelledTexts(files, examples, bad)
     why = f" ({bad[0][0]} line {bad[0][1].line} {bad[0][1].reason})" if bad else ""
-    require(
-        bool(examples),
-        f"{files.paths[0]} holds no labelled text{why}.",
-        "Write a text, a tab and a label on each line.",
-    )
-    return LabelledTexts(files, examples, bad)
+    with having_seen(texts.skipped()):
+        require(
+            bool(examples),
+            f"{files.paths[0]} holds no labelled text{why}.",
+            "Write a text, a tab and a label on each line.",
+        )
+    return texts
 
 
 def _read(path: Path, layout: LabelledLayout) -> Iterator[Example | BadLine]:
@@ -176,7 +203,7 @@ def hold_out_examples(keys: Sequence[str], classes: Sequence[str], number: int |
                 quota[name] -= n
     require(
         bool(chosen),
-        f"None of the {len(keys):,} examples can be held out to validate on.",
+        f"None of {counted(len(keys), 'example')} can be held out to validate on.",
         "Give more examples, or a validation file with --valid.",
     )
     return sorted(chosen)

@@ -7,6 +7,7 @@ from typing import Literal
 
 import numpy as np
 
+from glassformer.data.counted import counted
 from glassformer.data.layout import (
     check_names,
     find_delimiter,
@@ -35,6 +36,7 @@ _LABEL_NAMES = (
     "label labels class category gold_label is_duplicate quality score target sentiment rating intent topic tag"
 )
 TEXTS, LABELS = _TEXT_NAMES.split(), _LABEL_NAMES.split()
+FEW, REPEATED = 20, 4  # different words at most, each so often, that can be nothing but labels
 OPTIONS = "one of these with --text, --text2 and --label"
 
 
@@ -105,19 +107,33 @@ def guess_labelled(path: Path, asked: Columns) -> LabelledLayout:
     return LabelledLayout(kind, delimiter, header, n_columns, columns, notes=(note,))
 
 
-def names_labels(path: Path) -> bool:
-    """Whether the first line of a table, or the fields of JSON lines, name a label and no translation."""
+def holds_labels(path: Path) -> bool:
+    """Whether names say label and not translation; or, without names, whether a table can be nothing but labelled."""
     kind = kind_by_name(path)
     if kind is None or not path.is_file():
         return False
     lines = [line.decode("utf-8", errors="replace") for line in sample_lines(path)]
     if kind == "jsonl":
-        first = next((list(record) for record in map(json_object, lines) if record), [])
-    else:
-        rows = split_rows(kind, lines, "\t" if kind == "tsv" else find_delimiter(lines))
-        first = rows[0] if rows else []
-    plain = [name.strip().lower() for name in first]
+        return _names_label(next((list(record) for record in map(json_object, lines) if record), []))
+    rows = split_rows(kind, lines, "\t" if kind == "tsv" else find_delimiter(lines))
+    cells = [[cell.strip() for cell in row] for row in rows if any(cell.strip() for cell in row)]
+    return bool(cells) and (_names_label(cells[0]) or (guess_names(cells[0]) is None and _are_labelled(cells)))
+
+
+def _names_label(names: list[str]) -> bool:
+    plain = [name.strip().lower() for name in names]
     return guess_names(plain) is None and any(name in LABELS for name in plain)
+
+
+def _are_labelled(rows: list[list[str]]) -> bool:
+    """CoLA, or texts beside a few words that come again and again."""
+    if _is_cola(rows):
+        return True
+    n = len(rows)
+    profiles = [_profile(list(column)) for column in zip(*rows, strict=False)]
+    few = [p for p in profiles if 1 < p.n_distinct <= min(FEW, n // REPEATED) and not p.has_spaces]
+    texts = [p for p in profiles if p.n_distinct * 2 > n and p.has_spaces]
+    return len(profiles) == 2 and len(few) == len(texts) == 1
 
 
 def _choose(
@@ -233,7 +249,7 @@ def _json_layout(path: Path, lines: list[str], asked: Columns) -> LabelledLayout
     records = [record for record in map(json_object, lines) if record]
     require(
         bool(records),
-        f"{path} holds no JSON object in its first {len(lines):,} lines.",
+        f"{path} holds no JSON object in its first {counted(len(lines), 'line')}.",
         'Each line is to be one object, such as {"text": "…", "label": "…"}.',
     )
     names = list(dict.fromkeys(name for record in records for name in record))

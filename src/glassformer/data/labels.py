@@ -12,6 +12,7 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from glassformer.data.counted import counted
 from glassformer.errors import UserError, require
 
 LabelKind = Literal["class", "classes", "number"]
@@ -108,7 +109,7 @@ def refuse_rare(labels: Labels, raw: Sequence[Raw], where: Where) -> None:
             "Is it the right column? Name it with --label; for numbers use --kind number.",
         )
     first = _first(raw, lambda label: rare[0] in labels.parts(label))
-    others = f" {len(rare) - 1} more classes were seen once." if len(rare) > 1 else ""
+    others = f" Seen once as well: {counted(len(rare) - 1, 'class', 'classes')}." if len(rare) > 1 else ""
     raise UserError(
         f"{where(first)} has the label {rare[0]!r}, which no other line has.{others}",
         "Correct it, add examples, or train with it all the same: --allow-rare.",
@@ -157,7 +158,9 @@ def _are_measures(distinct: Counter[str]) -> bool:
 def _refuse_equal(n_different: int, raw: Sequence[Raw], where: Where) -> None:
     require(
         n_different > 1,
-        f"All {len(raw):,} labels are the same ({raw[0]!r}), from {where(0)} to {where(len(raw) - 1)}.",
+        f"All {len(raw):,} labels are the same ({raw[0]!r}), from {where(0)} to {where(len(raw) - 1)}."
+        if len(raw) > 1
+        else f"There is only one label ({raw[0]!r}), in {where(0)}.",
         "There is nothing to tell apart: check that it is the right column (--label).",
     )
 

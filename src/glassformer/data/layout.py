@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from glassformer.data.counted import counted
 from glassformer.data.lines import sample_lines
 from glassformer.errors import UserError, require
 
@@ -122,7 +123,7 @@ def _json_layout(path: Path, lines: list[str], source: str | None, target: str |
     records = [record for record in map(json_object, lines) if record]
     require(
         bool(records),
-        f"{path} holds no JSON object in its first {len(lines):,} lines.",
+        f"{path} holds no JSON object in its first {counted(len(lines), 'line')}.",
         'Each line is to be one object, such as {"source": "…", "target": "…"}.',
     )
     texts = list(dict.fromkeys(name for record in records for name in _text_fields(record)))

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
+from glassformer.data.counted import counted
 from glassformer.errors import UserError, require
 
 LONGEST = 2**20  # bytes of a line that are read; what lies beyond is skipped, so that no line can fill the memory
@@ -81,7 +82,7 @@ def check_text(path: Path) -> None:
     n_bad = sum(not _is_text(line) for line in lines)
     require(
         n_bad * 2 <= len(lines),
-        f"{path} is not UTF-8 text: {n_bad:,} of its first {len(lines):,} lines cannot be read.",
+        f"{path} is not UTF-8 text: {n_bad:,} of its first {counted(len(lines), 'line')} cannot be read.",
         "If it is text of another encoding, convert it, say iconv -f LATIN1 -t UTF-8 OLD > NEW.",
     )
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from glassformer.data.counted import counted
 from glassformer.data.layout import Layout, guess_layout, kind_by_name, read_field
 from glassformer.data.lines import check_text, count_lines, fingerprint, read_lines
 from glassformer.data.rows import (
@@ -116,7 +117,7 @@ def _check_aligned(first: Path, second: Path) -> None:
     n_first, n_second = count_lines(first), count_lines(second)
     require(
         n_first == n_second,
-        f"{first} has {n_first:,} lines, but {second} has {n_second:,}.",
+        f"{first} has {counted(n_first, 'line')}, but {second} has {n_second:,}.",
         "Line n of one file is to be the translation of line n of the other.",
     )
 

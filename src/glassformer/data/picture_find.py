@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from glassformer.data.counted import counted
 from glassformer.data.idx import is_idx, labels_beside, read_idx
 from glassformer.data.labelled import open_labelled, read_labelled
 from glassformer.data.labelled_layout import Columns
@@ -190,7 +191,7 @@ def _in_idx(path: Path, labels: Path | None, labelled: bool) -> ArrayedPictures:
     found = read_idx(beside)
     require(
         found.shape == (len(values),),
-        f"{path} has {len(values):,} pictures, but {beside} has labels of shape {found.shape}.",
+        f"{path} has {counted(len(values), 'picture')}, but {beside} has labels of shape {found.shape}.",
         "Give one label for each picture.",
     )
     return ArrayedPictures(values, [str(label) for label in found.tolist()], _numbered(path, len(values)))
@@ -202,7 +203,7 @@ def _in_arrays(path: Path, labels: Path | None) -> ArrayedPictures:
     found = labels_of(path, arrays, labels) or []
     require(
         len(found) in (0, len(values)),
-        f"{path} has {len(values):,} pictures, but {len(found):,} labels.",
+        f"{path} has {counted(len(values), 'picture')}, but {counted(len(found), 'label')}.",
         "Give one label for each picture.",
     )
     return ArrayedPictures(values, found, _numbered(path, len(values)))

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from glassformer.data.counted import counted
 from glassformer.data.labels import Raw
 from glassformer.data.picture_file import Frame, Header, Pixels, array_picture, read_header, read_picture
 from glassformer.data.picture_find import ArrayedPictures, FiledPictures, PictureFiles
@@ -53,7 +54,9 @@ class Pictures:
 
     def __str__(self) -> str:
         h, w, c = self.pixels.shape[1:]
-        said = f"{len(self.pixels):,} pictures, read as {h} × {w} pixels {'in colour' if c == 3 else 'in grey'}."
+        said = (
+            f"{counted(len(self.pixels), 'picture')}, read as {h} × {w} pixels {'in colour' if c == 3 else 'in grey'}."
+        )
         return said + (f" Skipped {len(self.bad):,}: the first, {self.bad[0]}." if self.bad else "")
 
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 
 from glassformer.data.audio import Series, is_vectors, level, read_sound, read_vectors, sound_info
+from glassformer.data.counted import counted
+from glassformer.data.findings import BAD, ODD, Finding, FirstLines, explain_findings, having_seen
 from glassformer.data.pairs import BadLine
 from glassformer.data.recordings import Recording, RecordingFiles, read_recordings
-from glassformer.data.tally import Finding, FirstLines
 from glassformer.errors import UserError, require
 
-SHOWN = 8  # findings of a kind that are printed
 CLIPPED, FULL = 1e-3, 0.999  # a share of samples at full scale that is heard
 SILENT = -60.0  # decibels: nothing is said there
 FACTOR = 4  # times more or fewer characters a second than usual: suspicious
@@ -79,9 +79,10 @@ def check_recordings(files: RecordingFiles) -> RecordingReport:
         kept.append(item)
         for reason in _oddities(found):
             odd.add(reason, item.line)
-    n = len(kept)
-    require(n > 1, f"{files.path} holds {n} usable recordings{example}.", "Training needs many, better thousands.")
-    return _report(files, kept, seconds, rates, width, bad, odd)
+    with having_seen([*explain_findings(BAD, bad.findings()), *explain_findings(ODD, odd.findings())]):
+        n = counted(len(kept), "usable recording")
+        require(len(kept) > 1, f"{files.path} holds {n}{example}.", "Training needs many, better thousands.")
+        return _report(files, kept, seconds, rates, width, bad, odd)
 
 
 def _report(
@@ -158,21 +159,15 @@ def _hurried(kept: list[Recording], seconds: list[float]) -> list[Recording]:
 def explain_recordings(report: RecordingReport) -> str:
     """The report as `glassformer check` prints it."""
     r = report
-    kind = f"vectors of {r.width} numbers (taken as {VECTORS_A_SECOND:g} a second)" if r.width else _rates(r)
-    lines = [f"{r.path}: {r.n_recordings:,} recordings, {_time(r.seconds)}; {kind}."]
+    kind = f"vectors of {counted(r.width, 'number')} (taken as {VECTORS_A_SECOND:g} a second)" if r.width else _rates(r)
+    lines = [f"{r.path}: {counted(r.n_recordings, 'recording')}, {_time(r.seconds)}; {kind}."]
     lines += [f"  {note}" for note in r.notes]
     lines.append(f"  durations: half up to {r.median:.1f} s, 95 % up to {r.p95:.1f} s, longest {r.longest:.1f} s.")
     lines.append(
         f"  transcripts: {r.n_distinct:,} different, {r.n_characters / r.n_recordings:.1f} characters on average, "
-        f"made of {len(r.alphabet)} characters: {r.alphabet[:80]!r}."
+        f"made of {counted(len(r.alphabet), 'character')}: {r.alphabet[:80]!r}."
     )
-    for title, findings in (("Skipped, as they cannot be used", r.bad), ("Used, but suspicious", r.suspicious)):
-        lines += [f"{title}:"] if findings else []
-        for finding in findings[:SHOWN]:
-            numbers = ", ".join(map(str, finding.lines)) + (", …" if finding.n > len(finding.lines) else "")
-            lines.append(f"  {finding.n:,} × {finding.reason} (line {numbers})")
-        rest = sum(finding.n for finding in findings[SHOWN:])
-        lines += [f"  {rest:,} with other faults"] if rest else []
+    lines += [*explain_findings(BAD, r.bad), *explain_findings(ODD, r.suspicious)]
     if r.n_bad > 0.1 * (r.n_bad + r.n_recordings):
         lines.append(f"Warning: {r.n_bad / (r.n_bad + r.n_recordings):.0%} of the recordings cannot be used.")
     return "\n".join(lines)

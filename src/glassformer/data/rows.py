@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from glassformer.data.counted import counted
 from glassformer.data.lines import LONGEST, read_lines
 
 NOT_UTF_8 = "is not UTF-8"
@@ -118,4 +119,4 @@ def _json_record(raw: bytes) -> dict[str, Any] | str:
 
 
 def _wrong_columns(n: int, table: Table) -> str:
-    return f"has {n} column{'s' * (n != 1)}, not {table.n_columns}" if n else EMPTY
+    return f"has {counted(n, 'column')}, not {table.n_columns}" if n else EMPTY

@@ -17,10 +17,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from glassformer.data.counted import counted
 from glassformer.data.labelled import json_label
 from glassformer.data.labels import Raw
 from glassformer.data.layout import json_object, kind_by_name, read_field
-from glassformer.data.lines import check_text, read_lines, sample_lines
+from glassformer.data.lines import check_text, fingerprint, read_lines, sample_lines
 from glassformer.data.rows import json_records
 from glassformer.errors import UserError, require
 
@@ -49,10 +50,13 @@ class Series:
         """What tells two series apart."""
         return [hashlib.blake2b(values.tobytes(), digest_size=16).hexdigest() for values in self.values]
 
+    def fingerprint(self) -> str:
+        return fingerprint(self.paths)
+
     def __str__(self) -> str:
         steps = [len(values) for values in self.values]
-        what = f"{len(self.values):,} series of {self.n_features} number{'s' * (self.n_features > 1)} a step"
-        return f"{what}, {min(steps):,} to {max(steps):,} steps."
+        what = f"{len(self.values):,} series of {counted(self.n_features, 'number')} a step"
+        return f"{what}, {min(steps):,} to {counted(max(steps), 'step')}."
 
 
 def holds_series(path: Path, field: str | None = None) -> bool:
@@ -92,7 +96,7 @@ def _read(path: Path, labels: Path | None, field: str, label: str) -> Series:
     y = labels_of(path, arrays, labels)
     require(
         y is None or len(y) == len(values),
-        f"{path} has {len(values):,} series, but {0 if y is None else len(y):,} labels.",
+        f"{path} has {len(values):,} series, but {counted(0 if y is None else len(y), 'label')}.",
         "Give one label for each series.",
     )
     return Series((path,), values, y or [], [f"{path} series {i + 1}" for i in range(len(values))])

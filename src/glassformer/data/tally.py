@@ -8,56 +8,19 @@ import math
 import re
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
 
+from glassformer.data.findings import Finding, FirstLines
 from glassformer.data.lines import text_hash
 from glassformer.data.pairs import BadLine, Pair
 from glassformer.data.scripts import dominant_script
-
-K = TypeVar("K")
 
 FACTOR = 3  # times longer or shorter than this file's pairs usually are: suspicious
 LONG = 20  # characters; shorter sentences vary too much for that
 _BINS = 4  # of length ratios, for each doubling
 CONTROL = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 GARBLED = re.compile("\ufffd|Ã[\x80-\xbf]|â€")
-
-
-@dataclass(frozen=True)
-class Finding:
-    """Something that lines have in common, how many have it, and the first of them by number."""
-
-    reason: str
-    n: int
-    lines: tuple[int, ...]
-
-
-class FirstLines(Generic[K]):
-    """Counts by key, each with its first line numbers."""
-
-    def __init__(self, most: int = 5) -> None:
-        self.counts: Counter[K] = Counter()
-        self.first: dict[K, list[int]] = {}
-        self.most = most
-
-    def add(self, key: K, line: int) -> None:
-        self.counts[key] += 1
-        lines = self.first.setdefault(key, [])
-        if len(lines) < self.most:
-            lines.append(line)
-
-    def findings(self) -> tuple[Finding, ...]:
-        """One finding for each key, the most common first."""
-        return tuple(Finding(str(key), n, tuple(self.first[key])) for key, n in self.counts.most_common())
-
-    def merged(self, reason: str, keys: Iterable[K]) -> Iterator[Finding]:
-        """One finding for several keys, or none."""
-        keys = list(keys)
-        lines = sorted(line for key in keys for line in self.first[key])
-        if lines:
-            yield Finding(reason, sum(self.counts[key] for key in keys), tuple(lines[: self.most]))
 
 
 @dataclass

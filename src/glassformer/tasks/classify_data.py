@@ -1,12 +1,13 @@
 """What every kind of labelled data has in common: it is checked, divided, and made ready for a model."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Generic, Protocol, TypeVar
 
+from glassformer.data.findings import having_seen
 from glassformer.data.labelled import hold_out_examples
 from glassformer.data.labelled_batch import LabelledData
-from glassformer.data.labels import Labels, Raw, Targets, Where, describe_labels, find_labels, refuse_rare
+from glassformer.data.labels import Labels, Raw, Targets, describe_labels, find_labels, refuse_rare
 from glassformer.data.tokenizer import Tokenizer
 from glassformer.errors import require
 from glassformer.tasks.classify import ClassifyRecipe, chosen_metric
@@ -71,19 +72,82 @@ class Division:
         return describe_labels(self.labels, self.targets)
 
 
-def divide(raw: Sequence[Raw], keys: Sequence[str], where: Where, recipe: ClassifyRecipe, hold_out: bool) -> Division:
-    """Find what the labels mean, refuse what cannot be learned, and hold examples out to validate on."""
-    labels = find_labels(raw, where, recipe.labels, recipe.separator)
-    chosen_metric(recipe.metric, labels)  # refuses one that does not fit
-    require(
-        not recipe.balance or labels.kind != "number",
-        "--balance is for classes, but the labels are numbers.",
-        "Leave it out.",
-    )
-    if not recipe.allow_rare:
-        refuse_rare(labels, raw, where)
-    targets = labels.encode(raw, where)
-    classes = [str(label) for label in raw] if labels.kind == "class" else [""] * len(raw)
-    valid = hold_out_examples(keys, classes) if hold_out else []
-    held = set(valid)
-    return Division(labels, [i for i in range(len(raw)) if i not in held], valid, targets)
+class Examples(Protocol):
+    """All labelled examples of some files, read."""
+
+    @property
+    def labels(self) -> Sequence[Raw]: ...
+
+    @property
+    def places(self) -> Sequence[str]: ...
+
+    def keys(self) -> list[str]:
+        """What tells two examples apart."""
+        ...
+
+    def fingerprint(self) -> str: ...
+
+
+E = TypeVar("E", bound=Examples)
+
+
+@dataclass(frozen=True)
+class DividedSubject(Generic[E]):
+    """What a subject of any kind says of its examples and their division."""
+
+    train: E
+    valid: E | None  # None: some of the others are held out
+    division: Division
+
+    @property
+    def labels(self) -> Labels:
+        return self.division.labels
+
+    @property
+    def n_examples(self) -> int:
+        return len(self.division.train)
+
+    @property
+    def front_end(self) -> dict[str, Any]:
+        return {}
+
+    @property
+    def train_targets(self) -> Targets:
+        return self.division.targets[self.division.train]
+
+    @property
+    def valid_targets(self) -> Targets:
+        """Those of the validation examples; a label that the others do not have is refused."""
+        if self.valid is None:
+            return self.division.targets[self.division.valid]
+        return self.labels.encode(self.valid.labels, self.valid.places.__getitem__)
+
+    def contents(self) -> list[str | None]:
+        return [None if part is None else part.fingerprint() for part in (self.train, self.valid)]
+
+    def describe_division(self) -> list[str]:
+        n_valid = len(self.division.valid) if self.valid is None else len(self.valid.labels)
+        how = "held out" if self.valid is None else "given"
+        return [self.division.describe(), f"{self.n_examples:,} to learn from, {n_valid:,} {how} to validate on."]
+
+
+def divide(examples: Examples, valid: Examples | None, recipe: ClassifyRecipe, seen: Iterable[str]) -> Division:
+    """Find what the labels mean, refuse what cannot be learned, and hold examples out where there are no others."""
+    with having_seen(seen):
+        raw, where = examples.labels, examples.places.__getitem__
+        labels = find_labels(raw, where, recipe.labels, recipe.separator)
+        chosen_metric(recipe.metric, labels)  # refuses one that does not fit
+        require(
+            not recipe.balance or labels.kind != "number",
+            "--balance is for classes, but the labels are numbers.",
+            "Leave it out.",
+        )
+        if not recipe.allow_rare:
+            refuse_rare(labels, raw, where)
+        targets = labels.encode(raw, where)
+        if valid is not None:
+            labels.encode(valid.labels, valid.places.__getitem__)  # says which label is not known
+        classes = [str(label) for label in raw] if labels.kind == "class" else [""] * len(raw)
+        held = hold_out_examples(examples.keys(), classes) if valid is None else []
+    others = set(held)
+    return Division(labels, [i for i in range(len(raw)) if i not in others], held, targets)

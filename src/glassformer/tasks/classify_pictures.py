@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 
 from glassformer import config
-from glassformer.data.labels import Labels, Targets
+from glassformer.data.labels import Targets
 from glassformer.data.picture_augment import Augmentation
 from glassformer.data.picture_batch import PictureExamples, moments
 from glassformer.data.picture_file import Frame
@@ -19,7 +19,7 @@ from glassformer.model.settings import PatchesSettings
 from glassformer.tasks.classifier import Classifier
 from glassformer.tasks.classify import ClassifyRecipe
 from glassformer.tasks.classify_baselines import majority, nearest_vector
-from glassformer.tasks.classify_data import Division, Prepared, divide
+from glassformer.tasks.classify_data import DividedSubject, Prepared, divide
 from glassformer.tasks.classify_model import load_start
 from glassformer.tasks.classify_scores import Scores
 from glassformer.tasks.evaluate_classify import Exam, Examined, spread
@@ -33,24 +33,13 @@ COMPARED = 32  # pixels of a side by which nearest neighbours are found, at most
 
 
 @dataclass(frozen=True)
-class PictureSubject:
+class PictureSubject(DividedSubject[Pictures]):
     """All labelled pictures of a run; made by `judge_pictures`."""
 
-    train: Pictures
-    valid: Pictures | None
-    division: Division
     survey: Survey
     use: PictureUse
     patches: PatchesSettings
     recipe: ClassifyRecipe
-
-    @property
-    def labels(self) -> Labels:
-        return self.division.labels
-
-    @property
-    def n_examples(self) -> int:
-        return len(self.division.train)
 
     @property
     def front_end(self) -> dict[str, object]:
@@ -63,8 +52,6 @@ class PictureSubject:
         return Augmentation(wanted.augment, flip, wanted.mixup)
 
     def describe(self) -> list[str]:
-        n_valid = len(self.division.valid) if self.valid is None else len(self.valid.places)
-        how = "held out" if self.valid is None else "given"
         said = [str(self.train)]
         if self.survey.n_other:
             h, w = self.survey.size
@@ -75,8 +62,7 @@ class PictureSubject:
             )
         p = self.patches
         said.append(f"Cut into {p.n_patches} patches of {p.patch} × {p.patch} pixels (model.source.patch).")
-        said.append(self.division.describe())
-        return [*said, f"{self.n_examples:,} to learn from, {n_valid:,} {how} to validate on.", self._changes()]
+        return [*said, *self.describe_division(), self._changes()]
 
     def _changes(self) -> str:
         how = self.augmentation
@@ -86,9 +72,6 @@ class PictureSubject:
         return (
             f"In training pictures are {strength[how.strength]} (pictures.augment), {mirrored} (pictures.flip){mixed}."
         )
-
-    def contents(self) -> list[str | None]:
-        return [part.fingerprint() if part is not None else None for part in (self.train, self.valid)]
 
     def prepare(self, recipe: ClassifyRecipe, run: Run, identity: str, start: LoadedModel | None) -> Prepared:  # noqa: ARG002
         if not run.is_prepared(identity, recipe):
@@ -104,15 +87,10 @@ class PictureSubject:
                 part.pixels, use.mean, use.std, n, targets, part.places, how, n_classes=self.labels.n_out
             )
 
-        train = examples(chosen, self.division.targets[self.division.train], self.augmentation)
-        valid = examples(others, self._valid_targets(), Augmentation("off"))
+        train = examples(chosen, self.train_targets, self.augmentation)
+        valid = examples(others, self.valid_targets, Augmentation("off"))
         about = {"input": "pictures", "pictures": config.to_data(use)}
         return Prepared(train, valid, self.front_end, None, about)
-
-    def _valid_targets(self) -> Targets:
-        if self.valid is None:
-            return self.division.targets[self.division.valid]
-        return self.labels.encode(self.valid.labels, self.valid.places.__getitem__)
 
 
 def judge_pictures(files: PictureFiles, valid: PictureFiles | None, recipe: ClassifyRecipe) -> PictureSubject:
@@ -132,10 +110,8 @@ def judge_pictures(files: PictureFiles, valid: PictureFiles | None, recipe: Clas
     others = None if valid is None else read_pictures(valid, use.frame(patches), use.span)
     for part in (train, *(() if others is None else (others,))):
         require(bool(part.labels), f"{part.paths[0]} has no labels.", "Save them in it as y, or give --labels.")
-    division = divide(train.labels, train.keys(), train.places.__getitem__, recipe, hold_out=others is None)
-    subject = PictureSubject(train, others, division, found, use, patches, recipe)
-    subject._valid_targets()  # says which label is not known
-    return subject
+    division = divide(train, others, recipe, [str(train)])
+    return PictureSubject(train, others, division, found, use, patches, recipe)
 
 
 def _new_patches(found: Survey, recipe: ClassifyRecipe) -> PatchesSettings:

@@ -1,16 +1,14 @@
 """Labelled series of vectors made ready for training."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from glassformer.data.counted import counted
 from glassformer.data.labelled_batch import SeriesExamples
-from glassformer.data.labels import Labels, Targets
-from glassformer.data.lines import fingerprint
 from glassformer.data.series import Series
 from glassformer.errors import require
 from glassformer.model import EncoderOnly
@@ -19,7 +17,7 @@ from glassformer.tasks.classifier import Classifier
 from glassformer.tasks.classify import ClassifyRecipe
 from glassformer.tasks.classify_answers import Classifying
 from glassformer.tasks.classify_baselines import majority, nearest_vector
-from glassformer.tasks.classify_data import Division, Prepared, divide
+from glassformer.tasks.classify_data import DividedSubject, Prepared, divide
 from glassformer.tasks.classify_scores import Scores
 from glassformer.tasks.evaluate_classify import Exam, Examined, spread
 from glassformer.tasks.model_dir import LoadedModel
@@ -56,33 +54,11 @@ class Standard:
 
 
 @dataclass(frozen=True)
-class SeriesSubject:
+class SeriesSubject(DividedSubject[Series]):
     """All labelled series of a run; made by `judge_series`."""
 
-    train: Series
-    valid: Series | None
-    division: Division
-
-    @property
-    def labels(self) -> Labels:
-        return self.division.labels
-
-    @property
-    def n_examples(self) -> int:
-        return len(self.division.train)
-
-    @property
-    def front_end(self) -> dict[str, Any]:
-        return {}
-
     def describe(self) -> list[str]:
-        n_valid = len(self.division.valid) if self.valid is None else len(self.valid.values)
-        how = "held out" if self.valid is None else "given"
-        said = f"{self.n_examples:,} to learn from, {n_valid:,} {how} to validate on."
-        return [str(self.train), self.division.describe(), said]
-
-    def contents(self) -> list[str | None]:
-        return [fingerprint(part.paths) if part is not None else None for part in (self.train, self.valid)]
+        return [str(self.train), *self.describe_division()]
 
     def prepare(self, recipe: ClassifyRecipe, run: Run, identity: str, start: LoadedModel | None) -> Prepared:
         if not run.is_prepared(identity, recipe):
@@ -92,22 +68,19 @@ class SeriesSubject:
         chosen = [values[i] for i in self.division.train]
         standard = Standard.of(chosen) if start is None else None  # a trained front-end does it already
         others = [values[i] for i in self.division.valid] if self.valid is None else self.valid.values
-        targets = self.division.targets[self.division.train], self._valid_targets()
+        targets = self.train_targets, self.valid_targets
         parts = [chosen, others] if standard is None else [standard.apply(chosen), standard.apply(others)]
         train, valid = (SeriesExamples(part, longest, t) for part, t in zip(parts, targets, strict=True))
         n_cut = sum(len(row) > longest for row in (*chosen, *others))
         if n_cut:
-            run.report.say(f"{n_cut:,} are longer than {longest:,} steps; their ends are not read (max_tokens).")
+            run.report.say(
+                f"Not read to the end: {counted(n_cut, 'series', 'series')} of over {longest:,} steps (max_tokens)."
+            )
         width = self.train.n_features
         _check_width(start, width)
         front_end = {"kind": "vectors", "n_features": width, "positions": "none"}
         about = {"input": "vectors", "n_features": width, "max_tokens": longest}
         return Prepared(train, valid, front_end, None, about, standard)
-
-    def _valid_targets(self) -> Targets:
-        if self.valid is None:
-            return self.division.targets[self.division.valid]
-        return self.labels.encode(self.valid.labels, self.valid.places.__getitem__)
 
 
 def judge_series(train: Series, valid: Series | None, recipe: ClassifyRecipe) -> SeriesSubject:
@@ -123,10 +96,7 @@ def judge_series(train: Series, valid: Series | None, recipe: ClassifyRecipe) ->
         f"{valid.paths[0] if valid else ''} has vectors of another width than {train.paths[0]}.",
         "Give both the same features.",
     )
-    division = divide(train.labels, train.keys(), train.places.__getitem__, recipe, hold_out=valid is None)
-    subject = SeriesSubject(train, valid, division)
-    subject._valid_targets()  # says which label is not known
-    return subject
+    return SeriesSubject(train, valid, divide(train, valid, recipe, [str(train)]))
 
 
 def exam_of_series(classifier: Classifier, series: Series, memory: Series | None) -> Exam:

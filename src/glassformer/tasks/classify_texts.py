@@ -4,20 +4,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
+from glassformer.data.counted import counted
 from glassformer.data.files import write_text
 from glassformer.data.framing import Framing
 from glassformer.data.labelled import Example, LabelledFiles, LabelledTexts, read_labelled
 from glassformer.data.labelled_batch import TextExamples
-from glassformer.data.labels import Labels, Targets
-from glassformer.data.lines import fingerprint
 from glassformer.data.store import TokenStore, write_store
 from glassformer.data.tokenizer import Tokenizer, TokenizerKind, automatic_size, load_tokenizer, train_tokenizer
 from glassformer.errors import require
 from glassformer.model.settings import LearnedSettings, TokensSettings
 from glassformer.tasks.classify import ClassifyRecipe
-from glassformer.tasks.classify_data import Division, Prepared, divide
+from glassformer.tasks.classify_data import DividedSubject, Prepared, divide
 from glassformer.tasks.model_dir import LoadedModel
 from glassformer.tasks.run import Run
 from glassformer.tasks.text import KINDS
@@ -27,33 +25,11 @@ MAX_TOKENS = 256  # of a row, if nothing else is said
 
 
 @dataclass(frozen=True)
-class TextSubject:
+class TextSubject(DividedSubject[LabelledTexts]):
     """All labelled texts of a run; made by `read_texts`."""
 
-    train: LabelledTexts
-    valid: LabelledTexts | None
-    division: Division
-
-    @property
-    def labels(self) -> Labels:
-        return self.division.labels
-
-    @property
-    def n_examples(self) -> int:
-        return len(self.division.train)
-
-    @property
-    def front_end(self) -> dict[str, Any]:
-        return {}
-
     def describe(self) -> list[str]:
-        n_valid = len(self.division.valid) if self.valid is None else len(self.valid.examples)
-        how = "held out" if self.valid is None else "given"
-        said = [*self.train.files.notes, str(self.train), self.division.describe()]
-        return [*said, f"{self.n_examples:,} to learn from, {n_valid:,} {how} to validate on."]
-
-    def contents(self) -> list[str | None]:
-        return [fingerprint(part.files.paths) if part is not None else None for part in (self.train, self.valid)]
+        return [*self.train.describe(), *self.describe_division()]
 
     def prepare(self, recipe: ClassifyRecipe, run: Run, identity: str, start: LoadedModel | None) -> Prepared:
         """Tokens on disk; what an earlier start of the same run made is used again."""
@@ -77,14 +53,16 @@ class TextSubject:
                 [TokenStore(run.data / part).every(n_texts, side) for side in range(n_texts)],
                 framing,
                 with_types=n_types >= n_texts > 1,
-                targets=self._targets(chosen),
+                targets=targets,
                 decode=tokenizer.decode,
             )
-            for part, chosen in parts.items()
+            for part, targets in (("train", self.train_targets), ("valid", self.valid_targets))
         ]
         n_cut = sum(int((framing.whole(ready.side_lengths) > max_tokens).sum()) for ready in made_ready)
         if n_cut:
-            run.report.say(f"{n_cut:,} are longer than {max_tokens} tokens; their ends are not read (max_tokens).")
+            run.report.say(
+                f"Not read to the end: {counted(n_cut, 'example')} of over {max_tokens} tokens (max_tokens)."
+            )
         front_end = {"kind": "tokens", "vocab_size": tokenizer.vocab_size, "n_types": n_types}
         about = {"input": "text", "n_texts": n_texts, "max_tokens": max_tokens}
         return Prepared(made_ready[0], made_ready[1], front_end, tokenizer, about)
@@ -94,26 +72,16 @@ class TextSubject:
             return self.valid.examples
         return [self.train.examples[i] for i in self.division.valid]
 
-    def _targets(self, examples: Sequence[Example]) -> Targets:
-        return self.labels.encode([example.label for example in examples], lambda i: examples[i].place)
-
 
 def read_texts(train: LabelledFiles, valid: LabelledFiles | None, recipe: ClassifyRecipe) -> TextSubject:
     """Read and check everything, before anything is written."""
     texts, others = read_labelled(train), None if valid is None else read_labelled(valid)
-    examples = texts.examples
     require(
         others is None or others.n_texts == texts.n_texts,
         "Training and validation files do not have the same number of texts a line.",
         "Name the columns: --text, --text2.",
     )
-    keys = ["\t".join(example.texts) for example in examples]
-    raw = [example.label for example in examples]
-    division = divide(raw, keys, lambda i: examples[i].place, recipe, hold_out=others is None)
-    subject = TextSubject(texts, others, division)
-    if others is not None:
-        subject._targets(others.examples)  # says which label is not known
-    return subject
+    return TextSubject(texts, others, divide(texts, others, recipe, texts.describe()))
 
 
 def make_tokenizer(examples: Sequence[Example], recipe: ClassifyRecipe) -> Tokenizer:

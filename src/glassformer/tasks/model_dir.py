@@ -17,6 +17,7 @@ from safetensors.torch import save
 from torch import Tensor, nn
 
 from glassformer import config
+from glassformer.data.counted import counted
 from glassformer.data.files import write_text, writing
 from glassformer.data.tokenizer import Marks, Tokenizer, load_tokenizer
 from glassformer.errors import UserError, require
@@ -247,7 +248,7 @@ def _check_shapes(path: Path, parameters: Mapping[str, Tensor], tensors: Mapping
     wrong = sorted(name for name in wanted.keys() | given.keys() if wanted.get(name) != given.get(name))
     if wrong:
         raise UserError(
-            f"{path} does not fit settings.json: {len(wrong)} weights differ, the first is {wrong[0]} "
+            f"{path} does not fit settings.json: {counted(len(wrong), 'wrong weight')}, the first is {wrong[0]} "
             f"({given.get(wrong[0], 'missing')} instead of {wanted.get(wrong[0], 'none')}).",
             "Both files must come from the same model.",
         )

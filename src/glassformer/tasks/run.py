@@ -3,6 +3,7 @@
 import contextlib
 import hashlib
 import json
+import shlex
 import signal
 import time
 from collections.abc import Iterable, Iterator
@@ -14,9 +15,12 @@ from typing import Any
 from torch import nn
 
 from glassformer import __version__, config
+from glassformer.data.counted import counted
 from glassformer.data.files import write_text
 from glassformer.errors import require
+from glassformer.model import count_parameters
 from glassformer.model.settings import EncoderOnlySettings, ModelSettings, Settings
+from glassformer.train.checkpoint import trained
 from glassformer.train.finish import choose_weights, draw_losses
 from glassformer.train.loop import Job, Trainer, Validation
 from glassformer.train.report import Report
@@ -74,6 +78,12 @@ class Run:
     def prepared(self, identity: str) -> None:
         write_text(self.data / "identity", identity)
 
+    def say_model(self, kind: str, model: nn.Module, besides: str) -> None:
+        """What is trained: its kind and size."""
+        n, n_trained = count_parameters(model), sum(p.numel() for p in trained(model).values())
+        only = f" ({n_trained:,} of them trained)" if n_trained < n else ""
+        self.report.say(f"Model: {kind}, {n:,} parameters{only}{besides}.")
+
     def train(self, job: Job, recipe: Recipe, identity: str, automatic_steps: int) -> Finished | None:
         """Train to the end and put the best weights into the model; None if the run was stopped and can be taken up."""
         recipe = replace(recipe, train=_settled(recipe, job.model, automatic_steps))
@@ -104,25 +114,34 @@ class Run:
         }
         return Finished(validation, about)
 
-    def end(self, finished: Finished, example: str) -> None:
-        """The last words."""
+    def end(self, finished: Finished, use: str) -> None:
+        """The last words, with the command that uses the model."""
         numbers = ", ".join(f"{name} {value:.2f}" for name, value in finished.validation.metrics.items())
         how, steps = finished.about["weights"], finished.about["steps"]
-        self.report.say(f"Done: {self.out} holds the model ({how}; {numbers}).\nTry: {example}")
+        self.report.say(f"Done: {self.out} holds the model ({how}; {numbers}).\nTry: {_command(use, self.out)}")
         if steps < FEW_STEPS:
-            n = f"{steps} step{'s' * (steps != 1)}"
-            self.report.say(f"It made only {n} and can know little: give it more --minutes or --steps.")
+            self.report.say(
+                f"It made only {counted(steps, 'step')} and can know little: give it more --minutes or --steps."
+            )
 
     def write_card(self, what: str, use: str, finished: Finished) -> None:
-        """The model's README.md."""
-        shown = {**finished.about, **finished.about["validation"]}
-        rows = "\n".join(f"| {key} | {value} |" for key, value in shown.items() if key != "validation")
+        """The model's README.md, with the path from here; of one that leads elsewhere others need not know more."""
+        path, here = self.out.resolve(), Path.cwd().resolve()
+        shown = path.relative_to(here) if path.is_relative_to(here) else Path(path.name)
+        about = {**finished.about, **finished.about["validation"]}
+        rows = "\n".join(f"| {key} | {value} |" for key, value in about.items() if key != "validation")
         samples = "\n".join(f"- {sample}" for sample in finished.validation.samples)
         text = (
-            f"# {self.out.name}\n\n{what} `recipe.toml` says how, `metrics.jsonl` and `losses.png` how it went.\n\n"
-            f"| | |\n|---|---|\n{rows}\n\nSamples of the validation set:\n\n{samples}\n\nUse it: `{use}`\n"
+            f"# {path.name}\n\n{what} `recipe.toml` says how, `metrics.jsonl` and `losses.png` how it went.\n\n"
+            f"| | |\n|---|---|\n{rows}\n\nSamples of the validation set:\n\n{samples}\n\n"
+            f"Use it: `{_command(use, shown)}`\n"
         )
         write_text(self.out / "README.md", text)
+
+
+def _command(use: str, path: Path) -> str:
+    """`use` is the verb and its words, with MODEL in place of the folder."""
+    return f"glassformer {use.replace('MODEL', shlex.quote(str(path)), 1)}"
 
 
 def _settled(recipe: Recipe, model: nn.Module, steps: int) -> TrainSettings:

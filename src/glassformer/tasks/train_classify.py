@@ -9,7 +9,7 @@ from pathlib import Path
 from glassformer import config
 from glassformer.data.files import alone_in
 from glassformer.errors import require
-from glassformer.model import choose_device, count_parameters
+from glassformer.model import choose_device
 from glassformer.model.settings import ModelSettings
 from glassformer.sizes import full_name
 from glassformer.tasks.classify import ClassifyJob, ClassifyRecipe
@@ -25,7 +25,6 @@ from glassformer.tasks.classify_model import (
 from glassformer.tasks.model_dir import LoadedModel, save_adapter, save_model
 from glassformer.tasks.run import Run, check_folder, identity_of
 from glassformer.tasks.text import TextTokens
-from glassformer.train.checkpoint import trained
 from glassformer.train.machine import keep_memory
 from glassformer.train.report import Report
 
@@ -71,10 +70,8 @@ def _train(subject: Subject, start: LoadedModel | None, recipe: ClassifyRecipe, 
         kind = f"{recipe.start} with a new head"
     model = model.to(choose_device(device))
     speaker = None if speaker is None else speaker.to(choose_device(device))
-    n, n_trained = count_parameters(model), sum(p.numel() for p in trained(model).values())
-    only = f" ({n_trained:,} of them trained)" if n_trained < n else ""
     aside = f", and goes on minding its own loss (weight {recipe.lm_weight:g})" if speaker is not None else ""
-    say(f"Model: {kind}, {n:,} parameters{only}{aside}.")
+    run.say_model(kind, model, aside)
     job = ClassifyJob(model, ready.train, ready.valid, labels, recipe, speaker)
     finished = run.train(job, recipe, identity, _steps(job, recipe, subject.n_examples))
     if finished is None:
@@ -84,13 +81,13 @@ def _train(subject: Subject, start: LoadedModel | None, recipe: ClassifyRecipe, 
     if ready.unit is not None:
         ready.unit.put_into(model)
     what = f"A classifier trained by Glassformer; {kind}; {labels.kind}: {', '.join(labels.names[:20]) or 'a number'}."
-    use = "…" if ready.about["input"] == "text" else "FILE"
-    run.write_card(what, f'glassformer classify {out.name} "{use}"', finished)
+    use = f'classify MODEL "{"…" if ready.about["input"] == "text" else "FILE"}"'
+    run.write_card(what, use, finished)
     if recipe.lora is not None and recipe.start is not None:
         save_adapter(out, "classify", model, recipe.lora, recipe.start, finished.about)
     else:
         save_model(out, "classify", model, ready.tokenizer, about=finished.about)
-    run.end(finished, f'glassformer classify {out} "{use}"')
+    run.end(finished, use)
     return True
 
 

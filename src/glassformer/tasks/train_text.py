@@ -9,13 +9,12 @@ from typing import Any
 from glassformer.data.documents import DocumentReport
 from glassformer.data.files import alone_in
 from glassformer.data.pairs import fingerprint
-from glassformer.model import choose_device, count_parameters
+from glassformer.model import choose_device
 from glassformer.tasks import text
 from glassformer.tasks.model_dir import save_adapter, save_model
 from glassformer.tasks.plan import automatic_steps
 from glassformer.tasks.run import Run, check_folder, identity_of
 from glassformer.tasks.text import TextData, TextFiles, TextRecipe, TextTask
-from glassformer.train.checkpoint import trained
 from glassformer.train.loop import Job
 from glassformer.train.machine import keep_memory
 from glassformer.train.report import Report
@@ -63,19 +62,18 @@ def _train(how: How, files: TextFiles, found: DocumentReport, recipe: TextRecipe
     train, valid = text.prepare(how.task, files, found, recipe, run, identity)
     model = text.make_model(how.task, recipe, train.tokenizer.vocab_size).to(choose_device(device))
     kind = recipe.size if recipe.start is None else f"as {recipe.start}"
-    n, n_trained = count_parameters(model), sum(p.numel() for p in trained(model).values())
-    only = f" ({n_trained:,} of them trained)" if n_trained < n else ""
-    say(f"Model: {kind}, {n:,} parameters{only}, {len(train.stream):,} tokens to learn from.")
+    run.say_model(kind, model, f", {len(train.stream):,} tokens to learn from")
     job = how.make_job(model, train, valid, recipe)
     finished = run.train(job, recipe, identity, automatic_steps(len(train.stream), len(job.plan_epoch(0))))
     if finished is None:
         return False
     finished.about.update(context=recipe.context, bytes=found.n_bytes, documents=found.n_documents)
     what = f"{how.what} trained by Glassformer; size {recipe.size}, {recipe.tokenizer.kind} tokens."
-    run.write_card(what, f'glassformer {name} {out.name} "{how.example}"', finished)
+    use = f'{name} MODEL "{how.example}"'
+    run.write_card(what, use, finished)
     if recipe.lora is not None and recipe.start is not None:
         save_adapter(out, name, model, recipe.lora, recipe.start, finished.about)
     else:
         save_model(out, name, model, train.tokenizer, about=finished.about)
-    run.end(finished, f'glassformer {name} {out} "{how.example}"')
+    run.end(finished, use)
     return True

@@ -8,6 +8,7 @@ from pathlib import Path
 from glassformer import config
 from glassformer.data.audio import Series, is_vectors, read_sound, read_vectors
 from glassformer.data.audio_store import AudioStore, write_audio_store
+from glassformer.data.counted import counted
 from glassformer.data.features import FeatureSettings, automatic_features
 from glassformer.data.files import alone_in, write_text
 from glassformer.data.lines import text_hash
@@ -22,7 +23,7 @@ from glassformer.data.split import default_number
 from glassformer.data.store import TokenStore, write_store
 from glassformer.data.tokenizer import Tokenizer, automatic_size, load_tokenizer, train_tokenizer
 from glassformer.errors import UserError, require
-from glassformer.model import choose_device, count_parameters
+from glassformer.model import choose_device
 from glassformer.sizes import full_name, load_size_data
 from glassformer.tasks.built_in import find_model
 from glassformer.tasks.model_dir import save_model
@@ -78,7 +79,7 @@ def _train(files: SpeechFiles, found: RecordingReport, recipe: TranscribeRecipe,
     data = _prepare(files, recipe, run, identity)
     model = make_model(recipe, data.train.tokenizer.vocab_size).to(choose_device(device))
     kind = recipe.size if recipe.start is None else f"as {recipe.start}"
-    say(f"Model: {kind}, {count_parameters(model):,} parameters, {len(data.train.tokens):,} recordings to learn from.")
+    run.say_model(kind, model, f", {counted(len(data.train.tokens), 'recording')} to learn from")
     job = TranscribeJob(model, data.train, data.valid, recipe, recipe.features)
     epochs = min(MOST_EPOCHS, max(1.0, HOURS * 3600 / found.seconds))
     finished = run.train(job, recipe, identity, max(LEAST_STEPS, round(epochs * len(job.plan_epoch(0)))))
@@ -92,13 +93,10 @@ def _train(files: SpeechFiles, found: RecordingReport, recipe: TranscribeRecipe,
         alphabet=found.alphabet,
     )
     shown = {key: value for key, value in finished.about.items() if key not in ("features", "alphabet")}
-    run.write_card(
-        f"A speech recogniser trained by Glassformer; size {recipe.size}.",
-        f"glassformer transcribe {out.name} FILE.wav",
-        replace(finished, about=shown),
-    )
+    what, use = f"A speech recogniser trained by Glassformer; size {recipe.size}.", "transcribe MODEL FILE.wav"
+    run.write_card(what, use, replace(finished, about=shown))
     save_model(out, "transcribe", model, data.train.tokenizer, about=finished.about)
-    run.end(finished, f"glassformer transcribe {out} FILE.wav")
+    run.end(finished, use)
     return True
 
 
@@ -171,10 +169,10 @@ def _prepare(files: SpeechFiles, recipe: TranscribeRecipe, run: Run, identity: s
     valid_data, _ = _write(valid, tokenizer, recipe, folder / "valid")
     if n_left_out:
         say(
-            f"{n_left_out:,} recordings are left out: unreadable, over {recipe.max_seconds:g} seconds, or with "
+            f"Left out: {counted(n_left_out, 'recording')}, unreadable, over {recipe.max_seconds:g} seconds, or with "
             f"more than {recipe.max_tokens} tokens."
         )
-    say(f"Vocabulary: {tokenizer.vocab_size:,} tokens. Validation: {len(valid_data.tokens):,} recordings.")
+    say(f"Vocabulary: {tokenizer.vocab_size:,} tokens. Validation: {counted(len(valid_data.tokens), 'recording')}.")
     run.prepared(identity)
     return Prepared(train_data, valid_data)
 

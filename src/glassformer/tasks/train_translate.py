@@ -5,12 +5,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from glassformer.data.check import PairReport, check_pairs, explain
+from glassformer.data.counted import counted
 from glassformer.data.files import alone_in, write_text
 from glassformer.data.pairs import Pair, PairFiles, fingerprint
 from glassformer.data.split import hold_out
 from glassformer.data.tokenizer import load_tokenizer
 from glassformer.errors import require
-from glassformer.model import choose_device, count_parameters
+from glassformer.model import choose_device
 from glassformer.sizes import full_name, load_size_data
 from glassformer.tasks.built_in import find_model
 from glassformer.tasks.grow import extend_tokenizers
@@ -65,19 +66,18 @@ def _train(files: TrainingFiles, found: PairReport, recipe: TranslateRecipe, dev
     data = _prepare(files, recipe, run, identity)
     model = make_model(recipe, data.tokenizers).to(choose_device(device))
     kind = recipe.size if recipe.start is None else f"as {recipe.start}"
-    say(f"Model: {kind}, {count_parameters(model):,} parameters, {len(data.train):,} pairs to learn from.")
+    run.say_model(kind, model, f", {counted(len(data.train), 'pair')} to learn from")
     job = TranslateJob(model, data.train, data.valid, recipe.train)
     steps = automatic_steps(int(data.train.target.tokens.lengths.sum()), len(job.plan_epoch(0)))
     finished = run.train(job, recipe, identity, steps)
     if finished is None:
         return False
     finished.about["pairs"] = found.n_pairs
-    run.write_card(
-        f"A translator trained by Glassformer; size {recipe.size}.", f'glassformer translate {out.name} "…"', finished
-    )
+    use = 'translate MODEL "…"'
+    run.write_card(f"A translator trained by Glassformer; size {recipe.size}.", use, finished)
     source = None if data.tokenizers.joint else data.tokenizers.source
     save_model(out, "translate", model, data.tokenizers.target, source, finished.about)
-    run.end(finished, f'glassformer translate {out} "…"')
+    run.end(finished, use)
     return True
 
 
@@ -135,8 +135,8 @@ def _prepare(files: TrainingFiles, recipe: TranslateRecipe, run: Run, identity: 
     train_data, n_left_out = encode_pairs(train, tokenizers, folder / "train", recipe.max_tokens)
     valid_data, _ = encode_pairs(valid, tokenizers, folder / "valid", recipe.max_tokens)
     if n_left_out:
-        say(f"{n_left_out:,} pairs are left out because a side has more than {recipe.max_tokens} tokens.")
-    say(f"Vocabulary: {tokenizers.target.vocab_size:,} tokens. Validation: {len(valid_data):,} pairs.")
+        say(f"Left out: {counted(n_left_out, 'pair')} with more than {recipe.max_tokens} tokens on a side.")
+    say(f"Vocabulary: {tokenizers.target.vocab_size:,} tokens. Validation: {counted(len(valid_data), 'pair')}.")
     run.prepared(identity)
     return Prepared(train_data, valid_data, tokenizers)
 

@@ -8,7 +8,7 @@ import torch
 
 from glassformer.train.machine import autocast
 from glassformer.train.run_files import Progress
-from glassformer.train.settings import TrainSettings
+from glassformer.train.settings import VALIDATIONS, TrainSettings
 
 if TYPE_CHECKING:
     from glassformer.train.loop import Job
@@ -18,6 +18,7 @@ VALIDATING = 0.1  # share of the time that validation may take
 ENDING = 3  # validations at the end: the last step, the mean, and one of them again
 SAVING = 0.01  # share of the time for writing the model, its card and its picture
 FIRST = 15.0  # seconds of training before the first validation
+APART = 5  # steps between validations at least, unless their number was chosen: sooner there is nothing new to see
 UPDATE = 1.05  # the optimizer's share, which is not measured because that would change the weights
 
 
@@ -45,7 +46,7 @@ def plan_steps(
 ) -> None:
     """Fit the number of steps to the minutes that are left, and say when to validate next."""
     p, s = progress, settings
-    interval = 1
+    interval = APART if s.steps is not None and s.validations == VALIDATIONS else 1
     if s.minutes is not None and seconds_a_step > 0:
         left = s.minutes * 60 * (1 - SAVING) - p.seconds - ENDING * seconds_a_validation
         # Validation may take its share of the time, no more, and the first comes when there is something to see.
@@ -56,4 +57,4 @@ def plan_steps(
         interval = math.ceil(apart / seconds_a_step)
     if s.steps is not None:
         p.n_steps = min(p.n_steps, s.steps)
-    p.next_validation = min(p.n_steps, p.step + max(interval, p.n_steps // s.validations, 1))
+    p.next_validation = min(p.n_steps, p.step + max(interval, math.ceil(p.n_steps / s.validations)))

@@ -6,6 +6,8 @@ from typing import Literal
 from glassformer.errors import require
 from glassformer.model.settings import Settings
 
+VALIDATIONS = 15  # of a run, if nothing else is said
+
 
 @dataclass(frozen=True, kw_only=True)
 class TrainSettings(Settings):
@@ -35,8 +37,8 @@ class TrainSettings(Settings):
     label_smoothing: float = 0.1
     # Dropout grows to its full rate over so many epochs: what is new cannot be known by heart. 0: full at once.
     dropout_epochs: int = 20
-    # Validate and save so many times over the whole run.
-    validations: int = 15
+    # Validate and save so many times over the whole run; by default not more often than every 5 steps.
+    validations: int = VALIDATIONS
     # Stop when so many validations in a row brought nothing better; 0 never stops early.
     patience: int = 0
     # The model is the mean of so many saved ones, if that validates better than the best alone.
