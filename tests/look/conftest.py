@@ -1,5 +1,7 @@
 """Small model directories of every task to look at."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,7 +32,7 @@ from glassformer.model.settings import (
 )
 from glassformer.tasks.model_dir import LoadedModel, load_model, save_model
 from tests.builders import rough, stack, tokens
-from tests.data.sounds import write_sound
+from tests.data.sounds import speechlike, write_sound
 from tests.tasks.tones import RATE, say
 
 TEXTS = ["the old man reads a book", "the young woman writes a long letter", "where is the station please"] * 4
@@ -126,6 +128,29 @@ def gestures(tmp_path_factory: pytest.TempPathFactory) -> LoadedModel:
     return save(folder, "classify", settings, None, labels=labels, input="vectors", n_features=3)
 
 
+@pytest.fixture(scope="session")
+def whisper(tmp_path_factory: pytest.TempPathFactory) -> LoadedModel:
+    """One that knows many languages."""
+    from glassformer.exchange.importing import import_model
+    from tests.exchange.test_whisper import N_ROWS, theirs, write_openai, write_ranks  # takes its time to load
+
+    folder = tmp_path_factory.mktemp("whisper")
+    write_ranks(folder / "multilingual.tiktoken")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("glassformer.exchange.whisper.MULTILINGUAL", N_ROWS)  # real ones have many more words
+        import_model(write_openai(theirs(), folder / "small.pt"), folder / "ears")
+    return load_model(folder / "ears")
+
+
+@contextmanager
+def believing() -> Iterator[None]:
+    """A Whisper of lottery weights says unlikely things, which are not to be drawn again and again."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("glassformer.tasks.whisper.TEMPERATURES", (0.0,))
+        patch.setattr("glassformer.tasks.whisper.LEAST_AVERAGE", -1e9)
+        yield
+
+
 @dataclass(frozen=True)
 class Kind:
     """Two inputs of a task, seen through."""
@@ -143,12 +168,15 @@ def kinds(
     recogniser: LoadedModel,
     pictures: LoadedModel,
     gestures: LoadedModel,
+    whisper: LoadedModel,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> dict[str, Kind]:
     """Every kind of model that look shows."""
     folder = tmp_path_factory.mktemp("kinds")
     for name in ("low high", "high"):
         write_sound(folder / f"{name}.wav", say(name), RATE)
+    for seconds in (1.0, 4.0):  # with all positions, and with joined ones
+        write_sound(folder / f"{seconds}.wav", speechlike(seconds))
 
     def texts(loaded: LoadedModel, *given: str) -> Kind:
         return Kind(loaded.task, list(given), [look_at(loaded, text, OPTIONS) for text in given])
@@ -165,7 +193,10 @@ def kinds(
         "number": texts(classifier(folder / "number", number), TEXTS[0], "the old man reads a letter"),
         "transcribe": texts(recogniser, str(folder / "low high.wav"), str(folder / "high.wav")),
     }
+    with believing():
+        heard = texts(whisper, *(str(folder / f"{seconds}.wav") for seconds in (1.0, 4.0)))
     return found | {
         "picture": texts(pictures, *(str(pictures.path / f"{i}.png") for i in range(2))),
         "series": texts(gestures, *(f"{gestures.path / 'gestures.npz'}:{i}" for i in (1, 2))),
+        "whisper": heard,
     }

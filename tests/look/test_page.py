@@ -20,7 +20,7 @@ CURRENT = "document.querySelector('nav [aria-current]').getAttribute('href')"
 VIEWS = ["model", "attention", "matrix", "walk", "answer", "why", "compare"]
 KINDS = (
     *("translate", "complete", "fill", "classify", "classify_by_decoder", "choices", "number", "transcribe", "picture"),
-    "series",
+    *("series", "whisper"),
 )
 SELDOM = ("classify_by_decoder", "choices", "number")
 

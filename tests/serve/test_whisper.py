@@ -1,10 +1,12 @@
 """A Whisper over HTTP: OpenAI's client gets the same words and times as the command line."""
 
+import base64
 import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import openai
 import pytest
 
@@ -89,3 +91,13 @@ def test_it_translates_what_it_hears_and_knows_its_languages(
     assert translated.text == heard(served, sound, task="translate").text
     with pytest.raises(openai.BadRequestError, match="xx"):
         client.audio.transcriptions.create(model="ears", file=sound, language="xx")
+
+
+def test_its_inside_is_shown(client: openai.OpenAI, sound: Path) -> None:
+    address = str(client.base_url).removesuffix("/v1/")
+    assert next(m["look"] for m in httpx.get(f"{address}/api/models").json() if m["name"] == "ears")
+    asked = {"model": "ears", "file": base64.b64encode(sound.read_bytes()).decode(), "max_tokens": 4}
+    page = httpx.post(f"{address}/api/look", json=asked, timeout=60)
+    assert page.status_code == 200, page.text[:300]
+    assert '"text":"recording"' in page.text
+    assert '"silence"]' in page.text

@@ -55,7 +55,7 @@ class Scene:
             "path": subject.best,
             "ctc": subject.ctc,
             "ruled": subject.ruled,
-            "joined": None if subject.join is None else subject.join.sizes,
+            "joined": None if subject.join is None else list(subject.join.sizes),
             "lens": self._lens(used),
             "attribution": self._attribution(),
             "ablation": self._ablation(ablate),
