@@ -194,6 +194,7 @@ def test_the_page_computes_what_it_can(tab: Tab, kinds: dict[str, Kind], tmp_pat
         tab.until("document.querySelector('nav [aria-current]').getAttribute('href') === '#attention'")
         assert ("positions added up" in tab.text("#view")) == (i == 1)
         assert "positions of silence behind them" in tab.text("#view")
+        assert f"From left to right {('1.00', '4.02')[i]} seconds" in tab.text("#view")
         maps = tab.run("Array.from(Data.weights(Data.all.runs[0], Data.kinds()[0], 1, 1).values)")
         wanted = attention_maps(scene.seen, "decoder", "cross")[1, 1].flatten().tolist()
         assert maps == pytest.approx(wanted, abs=1e-6)

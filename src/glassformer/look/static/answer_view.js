@@ -69,7 +69,7 @@ const AnswerView = (() => {
     const details = make("details", {}, make("summary", {}, "As a table"), make("div", { class: "scroll tall", tabindex: "0" }, make("table", {},
       make("thead", {}, make("tr", {}, ["step", "after", "token", run.ctc ? "score" : "share", run.ctc ? "sum of scores" : "sum of log-probabilities", "in the answer"].map((c) => make("th", { scope: "col" }, c)))),
       make("tbody", {}, rows.map((row) => make("tr", {}, row.map((c) => make("td", {}, c))))))));
-    const how = run.ctc ? `its score (${Draw.number(1 - run.ctc, 2)} × the decoder's log-probability + ${Draw.number(run.ctc, 2)} × that of CTC, which hears the sound frame by frame), and the sum of scores up to it` : "its share, and the sum of log-probabilities up to it";
+    const how = run.ctc ? `its score (${Draw.number(1 - run.ctc, 2)} × the decoder's log-probability + ${Draw.number(run.ctc, 2)} × that of CTC, which hears the sound frame by frame), and the sum of scores up to it` : `its share${run.ruled ? " of what the rules allow" : ""}, and the sum of log-probabilities up to it`;
     return make("figure", {}, make("h3", {}, "The search"), make("figcaption", {}, `At each step the search keeps the ${deepest > 1 ? "best beginnings" : "best beginning"} of an answer, here from left to right: the token, ${how}. Dashed boxes end an answer; the chosen one is framed in blue.`),
       make("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": "Search tree" }, svg), details);
   }

@@ -124,7 +124,7 @@ const ModelView = (() => {
     open ??= [Data.path(Data.kinds()[0], 0), Data.path(Data.kinds()[0], 0).replace("attention", "residual")];
     const place = make("div", { class: "model" }, picture(run, redraw), inspector(run, state, redraw));
     return make("div", {}, make("h2", {}, "The model, with the shapes of this input"),
-      make("p", { class: "soft" }, "Vectors flow from the bottom to the top: one row for each position. Every part adds something to them."), place);
+      make("p", { class: "soft" }, "Vectors flow from the bottom to the top: one row for each position. Every part adds something to them.", run.joined ? ` The source has ${run.joined.reduce((a, b) => a + b)} positions in the model, which are shown as ${run.joined.length}.` : ""), place);
   }
 
   return { draw, controls: ["head", "position"] };

@@ -28,7 +28,8 @@ const SenseView = (() => {
     if (input) grid.append(make("div", { class: "names soft" }, named), named === "series" && input.shape[1] <= LINES ? lines(input) : features(input));
     grid.append(names, map);
     const { seconds, silence = 0 } = run.sense, joined = run.joined?.[0] > 1 ? ` (each column ${Draw.number(seconds, 2)} seconds, the shares of ${run.joined[0]} positions added up)` : "";
-    const length = `${Draw.number(seconds * (m - silence), 2)} seconds${joined}${silence ? `, and as the last column all ${run.joined.at(-1)} positions of silence behind them` : ""}`;
+    const nShown = run.joined ? run.joined.slice(0, m - silence).reduce((a, b) => a + b) / run.joined[0] : m; // the last may be shorter
+    const length = `${Draw.number(seconds * nShown, 2)} seconds${joined}${silence ? `, and as the last column all ${run.joined.at(-1)} positions of silence behind them` : ""}`;
     const about = named === "sound" ? `From left to right ${length}. Above, the features that the model hears, low ones at the bottom` : `From left to right ${m} steps. Above, the numbers that the model reads${input && input.shape[1] > LINES ? ", the first at the bottom" : ""}`;
     return make("div", {}, grid, make("p", { class: "soft" }, `${about}; below, one row for each position that looks.`), input ? behindInput(input, named === "sound" ? "frame" : "step") : null);
   }
