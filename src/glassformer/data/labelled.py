@@ -55,6 +55,10 @@ class LabelledTexts:
     bad: list[tuple[Path, BadLine]]
 
     @property
+    def paths(self) -> tuple[Path, ...]:
+        return self.files.paths
+
+    @property
     def n_texts(self) -> int:
         return len(self.examples[0].texts)
 

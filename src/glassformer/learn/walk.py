@@ -1,6 +1,6 @@
 """Going through the lesson in a terminal: a step, its question, the next step."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from rich.console import Console
 from rich.text import Text
@@ -15,25 +15,26 @@ WIDEST = 100
 
 def print_steps(console: Console, steps: Sequence[Step], sentences: Sentences | None) -> None:
     """All of them without asking, each with its answer at the end."""
-    for i, step in enumerate(steps):
-        if i:
-            console.print()
-            console.rule(style="dim")
-        shown = _show(console, step, sentences)
-        console.print(draw_question(shown))
+    for shown in _show_each(console, steps, sentences):
         console.print(Text.assemble(("Answer: ", "bold"), shown.question.answer))
 
 
 def walk(console: Console, steps: Sequence[Step], sentences: Sentences | None, ask: Callable[[str], str]) -> None:
     """One step after the other until the end or a q."""
+    for shown in _show_each(console, steps, sentences):
+        if not _ask_until_done(console, shown, ask):
+            return
+
+
+def _show_each(console: Console, steps: Sequence[Step], sentences: Sentences | None) -> Iterator[Shown]:
+    """Each step with its question, a line between them."""
     for i, step in enumerate(steps):
         if i:
             console.print()
             console.rule(style="dim")
         shown = _show(console, step, sentences)
         console.print(draw_question(shown))
-        if not _ask_until_done(console, shown, ask):
-            return
+        yield shown
 
 
 def _show(console: Console, step: Step, sentences: Sentences | None) -> Shown:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 from glassformer.data.findings import having_seen
@@ -76,6 +77,9 @@ class Examples(Protocol):
     """All labelled examples of some files, read."""
 
     @property
+    def paths(self) -> Sequence[Path]: ...
+
+    @property
     def labels(self) -> Sequence[Raw]: ...
 
     @property
@@ -89,6 +93,12 @@ class Examples(Protocol):
 
 
 E = TypeVar("E", bound=Examples)
+
+
+def require_labels(
+    examples: Examples, hint: str = "Save them in it as y, or give a file of them with --labels."
+) -> None:
+    require(bool(examples.labels), f"{examples.paths[0]} has no labels.", hint)
 
 
 @dataclass(frozen=True)

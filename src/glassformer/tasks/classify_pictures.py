@@ -14,12 +14,11 @@ from glassformer.data.picture_batch import PictureExamples, moments
 from glassformer.data.picture_file import Frame
 from glassformer.data.picture_find import PictureFiles
 from glassformer.data.pictures import Pictures, Survey, are_grey, read_pictures, survey
-from glassformer.errors import UserError, require
 from glassformer.model.settings import PatchesSettings
 from glassformer.tasks.classifier import Classifier
 from glassformer.tasks.classify import ClassifyRecipe
 from glassformer.tasks.classify_baselines import majority, nearest_vector
-from glassformer.tasks.classify_data import DividedSubject, Prepared, divide
+from glassformer.tasks.classify_data import DividedSubject, Prepared, divide, require_labels
 from glassformer.tasks.classify_model import load_start
 from glassformer.tasks.classify_scores import Scores
 from glassformer.tasks.evaluate_classify import Exam, Examined, spread
@@ -109,7 +108,7 @@ def judge_pictures(files: PictureFiles, valid: PictureFiles | None, recipe: Clas
         train, patches = train.without_colours(), replace(patches, n_channels=1)
     others = None if valid is None else read_pictures(valid, use.frame(patches), use.span)
     for part in (train, *(() if others is None else (others,))):
-        require(bool(part.labels), f"{part.paths[0]} has no labels.", "Save them in it as y, or give --labels.")
+        require_labels(part)
     division = divide(train, others, recipe, [str(train)])
     return PictureSubject(train, others, division, found, use, patches, recipe)
 
@@ -151,7 +150,7 @@ def exam_of_pictures(
     source, use = use_of(classifier.loaded)
     frame = use.frame(source)
     found = read_pictures(files, frame, use.span)
-    require(bool(found.labels), f"{found.paths[0]} has no labels.", "Save them in it as y, or give --labels.")
+    require_labels(found)
     pictures = found.select(spread(range(len(found.places)), limit))
     labels, n = classifier.labels, len(pictures.places)
     tested = Examined(
@@ -166,8 +165,7 @@ def exam_of_pictures(
     if memory is None:
         return Exam(tested, {})
     known = read_pictures(memory, frame, use.span)
-    if not known.labels:
-        raise UserError(f"{known.paths[0]} has no labels.", "The memory is what the model was trained on.")
+    require_labels(known, "The memory is what the model was trained on.")
     targets = labels.encode(known.labels, known.places.__getitem__)
     baselines: dict[str, Scores] = {
         "mean" if labels.kind == "number" else "majority": majority(labels, targets, n),

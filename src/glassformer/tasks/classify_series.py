@@ -17,7 +17,7 @@ from glassformer.tasks.classifier import Classifier
 from glassformer.tasks.classify import ClassifyRecipe
 from glassformer.tasks.classify_answers import Classifying
 from glassformer.tasks.classify_baselines import majority, nearest_vector
-from glassformer.tasks.classify_data import DividedSubject, Prepared, divide
+from glassformer.tasks.classify_data import DividedSubject, Prepared, divide, require_labels
 from glassformer.tasks.classify_scores import Scores
 from glassformer.tasks.evaluate_classify import Exam, Examined, spread
 from glassformer.tasks.model_dir import LoadedModel
@@ -86,11 +86,7 @@ class SeriesSubject(DividedSubject[Series]):
 def judge_series(train: Series, valid: Series | None, recipe: ClassifyRecipe) -> SeriesSubject:
     """Check everything, before anything is written."""
     for part in (train, *(() if valid is None else (valid,))):
-        require(
-            bool(part.labels),
-            f"{part.paths[0]} has no labels.",
-            "Save them in it as y, or give a file of them with --labels.",
-        )
+        require_labels(part)
     require(
         valid is None or valid.n_features == train.n_features,
         f"{valid.paths[0] if valid else ''} has vectors of another width than {train.paths[0]}.",
@@ -102,7 +98,7 @@ def judge_series(train: Series, valid: Series | None, recipe: ClassifyRecipe) ->
 def exam_of_series(classifier: Classifier, series: Series, memory: Series | None) -> Exam:
     """Series to test on, and baselines fitted on the memory."""
     labels, n = classifier.labels, len(series.values)
-    require(bool(series.labels), f"{series.paths[0]} has no labels.", "Save them in it as y, or give --labels.")
+    require_labels(series)
     shown = SeriesExamples(series.values, MAX_STEPS, np.zeros(n, dtype=np.int64))
     tested = Examined(
         paths=tuple(map(str, series.paths)),

@@ -170,6 +170,20 @@ def check_folder(out: Path, resume: bool) -> None:
     )
 
 
+def check_start(start: str, shaped: bool, twice_adapted: bool = False) -> None:
+    """Refuse what does not go with the trained model that a run starts from."""
+    require(
+        not shaped,
+        f"Training starts from {start}, whose size, shape and vocabulary are given.",
+        "Leave out the size, model and tokenizer settings.",
+    )
+    require(
+        not twice_adapted,
+        f"{start} is an adapter itself.",
+        "Put it into its model first: glassformer export … --to glassformer.",
+    )
+
+
 def identity_of(recipe: Recipe, contents: Iterable[str | None]) -> str:
     """What a run depends on: its recipe and its data's contents."""
     data = {**config.to_data(recipe), "files": list(contents)}

@@ -29,7 +29,7 @@ from glassformer.model.settings import ModelSettings, Settings
 from glassformer.sizes import full_name, load_size_data
 from glassformer.tasks.built_in import find_model
 from glassformer.tasks.model_dir import load_model
-from glassformer.tasks.run import Recipe, Run
+from glassformer.tasks.run import Recipe, Run, check_start
 from glassformer.tasks.template import talk_ids
 from glassformer.train.settings import TrainSettings
 
@@ -141,17 +141,8 @@ def check_recipe(task: TextTask, recipe: TextRecipe, device: str) -> None:
         f"{recipe.start} is a model for {loaded.task}: one for {task.name} cannot start from it.",
         f"Start from a model made by `glassformer train {task.name}` or `glassformer import`.",
     )
-    require(
-        recipe.lora is None or not loaded.is_adapted,
-        f"{recipe.start} is an adapter itself.",
-        "Put it into its model first: glassformer export … --to glassformer.",
-    )
-    given = recipe.size != "auto" or recipe.model or recipe.tokenizer != TextTokens()
-    require(
-        not given,
-        f"Training starts from {recipe.start}, whose size, shape and vocabulary are given.",
-        "Leave out the size, model and tokenizer settings.",
-    )
+    shaped = recipe.size != "auto" or bool(recipe.model) or recipe.tokenizer != TextTokens()
+    check_start(recipe.start, shaped, recipe.lora is not None and loaded.is_adapted)
 
 
 def check_texts(files: DocumentFiles) -> DocumentReport:

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from glassformer import config
 from glassformer.data.files import alone_in
-from glassformer.errors import require
 from glassformer.model import choose_device
 from glassformer.model.settings import ModelSettings
 from glassformer.sizes import full_name
@@ -23,7 +22,7 @@ from glassformer.tasks.classify_model import (
     tuned_model,
 )
 from glassformer.tasks.model_dir import LoadedModel, save_adapter, save_model
-from glassformer.tasks.run import Run, check_folder, identity_of
+from glassformer.tasks.run import Run, check_folder, check_start, identity_of
 from glassformer.tasks.text import TextTokens
 from glassformer.train.machine import keep_memory
 from glassformer.train.report import Report
@@ -98,17 +97,8 @@ def _check_start(recipe: ClassifyRecipe) -> LoadedModel | None:
             full_name(recipe.size, "classify")
         return None
     loaded = load_start(recipe.start)
-    given = recipe.size != "auto" or recipe.model or recipe.tokenizer != TextTokens()
-    require(
-        not given,
-        f"Training starts from {recipe.start}, whose size, shape and vocabulary are given.",
-        "Leave out the size, model and tokenizer settings.",
-    )
-    require(
-        recipe.lora is None or not loaded.is_adapted,
-        f"{recipe.start} is an adapter itself.",
-        "Put it into its model first: glassformer export … --to glassformer.",
-    )
+    shaped = recipe.size != "auto" or bool(recipe.model) or recipe.tokenizer != TextTokens()
+    check_start(recipe.start, shaped, recipe.lora is not None and loaded.is_adapted)
     return loaded
 
 

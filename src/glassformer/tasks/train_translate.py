@@ -18,7 +18,7 @@ from glassformer.tasks.grow import extend_tokenizers
 from glassformer.tasks.model_dir import save_model
 from glassformer.tasks.plan import automatic_steps
 from glassformer.tasks.prepare import Pairs, Tokenizers, encode_pairs, load_pairs, make_tokenizers, usable_pairs
-from glassformer.tasks.run import Run, check_folder, identity_of
+from glassformer.tasks.run import Run, check_folder, check_start, identity_of
 from glassformer.tasks.translate import (
     PairData,
     TokenizerSettings,
@@ -105,12 +105,8 @@ def _check_recipe(recipe: TranslateRecipe, device: str) -> None:
 
 def _resolve(recipe: TranslateRecipe, found: PairReport) -> TranslateRecipe:
     if recipe.start is not None:
-        given = recipe.size != "auto" or recipe.model or recipe.tokenizer != TokenizerSettings()
-        require(
-            not given,
-            f"Training starts from {recipe.start}, whose size, shape and vocabulary are given.",
-            "Leave out the size, model and tokenizer settings.",
-        )
+        shaped = recipe.size != "auto" or bool(recipe.model) or recipe.tokenizer != TokenizerSettings()
+        check_start(recipe.start, shaped)
         return recipe
     size = automatic_translate_size(found.n_pairs) if recipe.size == "auto" else recipe.size
     return replace(recipe, size=size)

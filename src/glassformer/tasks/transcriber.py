@@ -1,6 +1,6 @@
 """A trained recogniser in use: files in, texts out, in order and number; a bad file does not stop the others."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -52,6 +52,16 @@ class Transcript:
 Answer = Transcript | UserError
 
 
+def texts_of(answers: Iterable[Answer]) -> list[str]:
+    """The texts alone; the first file that has none is an error."""
+    texts = []
+    for answer in answers:
+        if isinstance(answer, UserError):
+            raise answer
+        texts.append(answer.text)
+    return texts
+
+
 class Hearing(Protocol):
     """What all recognisers have in common."""
 
@@ -96,12 +106,7 @@ class Transcriber:
 
     def transcribe(self, files: Sequence[str | Path], **options: object) -> list[str]:
         """The text of each file; options as in DecodeOptions. The first bad file is an error."""
-        texts = []
-        for answer in self.transcribe_files(files, DecodeOptions(**{**config.to_data(DEFAULT), **options})):
-            if isinstance(answer, UserError):
-                raise answer
-            texts.append(answer.text)
-        return texts
+        return texts_of(self.transcribe_files(files, DecodeOptions(**{**config.to_data(DEFAULT), **options})))
 
     def transcribe_files(
         self, files: Sequence[str | Path], options: DecodeOptions = DEFAULT, details: bool = False

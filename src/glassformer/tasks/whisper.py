@@ -20,7 +20,7 @@ from glassformer.decode.options import DecodeOptions
 from glassformer.errors import UserError, require
 from glassformer.model import EncoderDecoder
 from glassformer.tasks.model_dir import LoadedModel
-from glassformer.tasks.transcriber import DEFAULT, Answer, Segment, Transcript
+from glassformer.tasks.transcriber import DEFAULT, Answer, Segment, Transcript, texts_of
 from glassformer.tasks.whisper_marks import STEP, WhisperMarks, find_marks
 from glassformer.tasks.whisper_steps import N_FRAMES, Said, TorchWhisper, WhisperEngine
 from glassformer.tasks.word_times import Word, word_times
@@ -75,12 +75,7 @@ class WhisperTranscriber:
 
     def transcribe(self, files: Sequence[str | Path], **options: object) -> list[str]:
         """The text of each file; options as in DecodeOptions. The first bad file is an error."""
-        texts = []
-        for answer in self.transcribe_files(files, DecodeOptions(**options)):  # type: ignore[arg-type]
-            if isinstance(answer, UserError):
-                raise answer
-            texts.append(answer.text)
-        return texts
+        return texts_of(self.transcribe_files(files, DecodeOptions(**options)))  # type: ignore[arg-type]
 
     def transcribe_files(
         self, files: Sequence[str | Path], options: DecodeOptions = DEFAULT, details: bool = False
