@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from glassformer.cli.options import AsJson, Label, Source, Target, Text2
+
 if TYPE_CHECKING:
     from glassformer.tasks.plan import Plan
 
@@ -22,17 +24,17 @@ def check(
         ),
     ],
     valid: Annotated[list[Path] | None, typer.Option(help="Validation pairs, to look for overlap.")] = None,
-    source: Annotated[str | None, typer.Option(help="The source field of a CSV, TSV or JSONL file.")] = None,
-    target: Annotated[str | None, typer.Option(help="The target field.")] = None,
+    source: Source = None,
+    target: Target = None,
     field: Annotated[str, typer.Option(help="For text: the field of JSONL files that holds it.")] = "text",
     text: Annotated[str | None, typer.Option(help="For labelled data: the column or field of the text.")] = None,
-    text2: Annotated[str | None, typer.Option(help="That of the second text of a pair.")] = None,
-    label: Annotated[str | None, typer.Option(help="That of the label.")] = None,
+    text2: Text2 = None,
+    label: Label = None,
     task: Annotated[
         str, typer.Option(help="translate, complete, classify or transcribe, where the files do not tell.")
     ] = "auto",
     with_plan: Annotated[bool, typer.Option("--plan/--no-plan", help="Measure and plan a training.")] = True,
-    as_json: Annotated[bool, typer.Option("--json", help="Answer as JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Say what the data is, name bad lines by number, and plan a training."""
     from glassformer.errors import UserError, require

@@ -8,24 +8,26 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from glassformer.cli.options import MinP, Model, Precision, Seed, TopK, TopP
+
 if TYPE_CHECKING:
     from glassformer.decode.complete_options import CompleteOptions
     from glassformer.tasks.completer import Completer
 
 
 def complete(
-    model: Annotated[str, typer.Argument(help="A model directory, or the name of a built-in model.")],
+    model: Model,
     prompt: Annotated[list[str] | None, typer.Argument(help="What to go on from; without it, all of stdin.")] = None,
     max_tokens: Annotated[int, typer.Option(help="Tokens to add at most.")] = 200,
     temperature: Annotated[float, typer.Option(help="0 takes the best token; 1 draws as the model would.")] = 0.8,
-    top_k: Annotated[int, typer.Option(help="Draw from the k best only; 0 is all.")] = 0,
-    top_p: Annotated[float, typer.Option(help="Draw from the best that make up this share.")] = 1.0,
-    min_p: Annotated[float, typer.Option(help="Draw from what is at least this share of the best.")] = 0.0,
+    top_k: TopK = 0,
+    top_p: TopP = 1.0,
+    min_p: MinP = 0.0,
     repetition_penalty: Annotated[float, typer.Option(help="Above 1 makes what was said less likely.")] = 1.0,
     frequency_penalty: Annotated[float, typer.Option(help="Taken from a score for each time it was said.")] = 0.0,
     presence_penalty: Annotated[float, typer.Option(help="Taken from a score if it was said at all.")] = 0.0,
     stop: Annotated[list[str] | None, typer.Option(help="End before this text; may be repeated.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Draw the same again.")] = None,
+    seed: Seed = None,
     n: Annotated[int, typer.Option("-n", "--n", help="Answers for each prompt.")] = 1,
     alternatives: Annotated[int, typer.Option(help="With --json, so many alternatives of each token.")] = 0,
     slide: Annotated[bool, typer.Option("--slide", help="Forget the older half where the context is full.")] = False,
@@ -39,7 +41,7 @@ def complete(
         str | None,
         typer.Option(help="A small model of the same vocabulary that runs ahead; the answers stay the same."),
     ] = None,
-    precision: Annotated[str, typer.Option(help="auto, fp32 or int8.")] = "auto",
+    precision: Precision = "auto",
     quiet: Annotated[bool, typer.Option("--quiet", help="Nothing on stderr, and no prompt before its answer.")] = False,
 ) -> None:
     """Go on from a prompt, token by token as they come.

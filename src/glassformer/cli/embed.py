@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from glassformer.cli.options import Model, Quiet
 from glassformer.cli.stdin import stdin_lines
 from glassformer.data.counted import counted
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def embed(
-    model: Annotated[str, typer.Argument(help="A model directory, or a built-in model.")],
+    model: Model,
     text: Annotated[list[str] | None, typer.Argument(help="Texts; without them, each line of stdin is one.")] = None,
     pooling: Annotated[
         str | None, typer.Option(help="mean, first or last: what of a text's states is taken; else as the model says.")
@@ -26,7 +27,7 @@ def embed(
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Write all vectors to this .npy file.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line: text and vector.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Nothing on stderr.")] = False,
+    quiet: Quiet = False,
 ) -> None:
     """Make one vector of each text: one line of numbers out for each line in.
 

@@ -5,6 +5,20 @@ from typing import Annotated
 
 import typer
 
+from glassformer.cli.options import (
+    AsJson,
+    Beam,
+    Engine,
+    Label,
+    LengthPenalty,
+    MaxLen,
+    Precision,
+    Quiet,
+    Source,
+    Target,
+    Text2,
+)
+
 
 def evaluate(
     model: Annotated[str, typer.Argument(help="A model directory, or a built-in model such as en-de.")],
@@ -21,29 +35,29 @@ def evaluate(
         int | None, typer.Option(help="For text: tokens that the window slides by; half of the context if left out.")
     ] = None,
     field: Annotated[str, typer.Option(help="The field of JSONL files that holds the text.")] = "text",
-    source: Annotated[str | None, typer.Option(help="The source field of a CSV, TSV or JSONL file.")] = None,
-    target: Annotated[str | None, typer.Option(help="The target field.")] = None,
+    source: Source = None,
+    target: Target = None,
     text: Annotated[str | None, typer.Option(help="For labelled texts: the column or field of the text.")] = None,
-    text2: Annotated[str | None, typer.Option(help="That of the second text of a pair.")] = None,
-    label: Annotated[str | None, typer.Option(help="That of the label.")] = None,
+    text2: Text2 = None,
+    label: Label = None,
     labels: Annotated[
         Path | None, typer.Option(help="For an NPY file of vectors: its labels, one a line, or NPY.")
     ] = None,
     picture: Annotated[
         Path | None, typer.Option(help="For a classifier: draw which class it takes for which (PNG).")
     ] = None,
-    beam: Annotated[int, typer.Option(help="Hypotheses kept at each step; 1 is greedy.")] = 4,
-    length_penalty: Annotated[float, typer.Option(help="Scores are divided by length to this power.")] = 1.0,
-    max_len: Annotated[int, typer.Option(help="Tokens of an answer at most.")] = 256,
+    beam: Beam = 4,
+    length_penalty: LengthPenalty = 1.0,
+    max_len: MaxLen = 256,
     tokenize: Annotated[
         str, typer.Option(help="How BLEU finds words: 13a, none, intl, char, zh, ja-mecab or ko-mecab.")
     ] = "13a",
     limit: Annotated[int | None, typer.Option(help="Only so many pairs, evenly spread over the data.")] = None,
     worst: Annotated[int, typer.Option(help="Show so many of the worst answers.")] = 5,
-    engine: Annotated[str, typer.Option(help="auto, ctranslate2 or torch.")] = "auto",
-    precision: Annotated[str, typer.Option(help="auto, fp32 or int8.")] = "auto",
-    as_json: Annotated[bool, typer.Option("--json", help="Answer as JSON.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Nothing on stderr.")] = False,
+    engine: Engine = "auto",
+    precision: Precision = "auto",
+    as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> None:
     """Score a model beside simple baselines.
 

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from glassformer.cli.options import Model
+
 if TYPE_CHECKING:
     from glassformer.tasks.model_dir import LoadedModel
 
@@ -32,7 +34,7 @@ FORMATS = {
 
 
 def export(
-    model: Annotated[str, typer.Argument(help="A model directory, or a built-in model.")],
+    model: Model,
     out: Annotated[Path, typer.Option(help="The folder to write.")],
     to: Annotated[
         str, typer.Option(help="ctranslate2, huggingface, onnx (encoders), or glassformer for a compact copy.")

@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from glassformer.cli.options import Model
+
 if TYPE_CHECKING:
     from glassformer.tasks.filler import Filled
 
 
 def fill(
-    model: Annotated[str, typer.Argument(help="A model directory, or the name of a built-in model.")],
+    model: Model,
     text: Annotated[
         list[str] | None, typer.Argument(help="Texts with ___ for each blank; without them, stdin.")
     ] = None,

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from glassformer.cli.bar import Bar
+from glassformer.cli.options import Quiet
 
 
 def import_(
@@ -24,7 +25,7 @@ def import_(
         typer.Option(help="A tokenizer.json, or llama2.c's tokenizer.bin, or .tiktoken, not the one beside SRC."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="The whole report as JSON.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Nothing on stderr.")] = False,
+    quiet: Quiet = False,
 ) -> None:
     """Bring in a model: GPT-2, Llama, BERT, ViT or Whisper from Hugging Face; GGUF; llama2.c; OpenAI's Whisper.
 

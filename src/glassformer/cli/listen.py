@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from glassformer.cli.options import Model
+
 if TYPE_CHECKING:
     from glassformer.errors import UserError
     from glassformer.tasks.listen import Heard
@@ -15,7 +17,7 @@ NOT_UNDERSTOOD = "not understood"
 
 
 def listen(
-    model: Annotated[str, typer.Argument(help="A model directory, or the name of a built-in model.")],
+    model: Model,
     commands: Annotated[Path, typer.Option(help="The allowed commands, one a line.")],
     files: Annotated[list[Path] | None, typer.Argument(help="Recordings, each of one command.")] = None,
     mic: Annotated[bool, typer.Option("--mic", help="Hear the microphone (extra mic).")] = False,

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from glassformer.cli.options import Model
+
 if TYPE_CHECKING:
     from glassformer.look.scene import Scene
     from glassformer.look.subject import LookOptions
@@ -14,7 +16,7 @@ KINDS = (".html", ".png", ".svg", ".npz")
 
 
 def look(
-    model: Annotated[str, typer.Argument(help="A model directory, or the name of a built-in model.")],
+    model: Model,
     text: Annotated[
         str | None,
         typer.Argument(

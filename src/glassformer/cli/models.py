@@ -1,12 +1,13 @@
 """`glassformer models`."""
 
 import json
-from typing import Annotated
 
 import typer
 
+from glassformer.cli.options import AsJson
 
-def models(as_json: Annotated[bool, typer.Option("--json", help="Answer as JSON.")] = False) -> None:
+
+def models(as_json: AsJson = False) -> None:
     """List the models that come with Glassformer."""
     from glassformer.tasks.built_in import built_in_models
 

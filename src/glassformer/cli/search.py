@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from glassformer.cli.options import Model, Quiet
 from glassformer.cli.stdin import stdin_lines
 from glassformer.data.counted import counted
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def search(
-    model: Annotated[str, typer.Argument(help="A model directory, or a built-in model.")],
+    model: Model,
     texts: Annotated[Path, typer.Argument(help="A file with a text on each line, plain or gzip.")],
     query: Annotated[list[str] | None, typer.Argument(help="What to look for; without it, each line of stdin.")] = None,
     top: Annotated[int, typer.Option(help="So many texts for each query.")] = 5,
@@ -24,7 +25,7 @@ def search(
         Path | None, typer.Option(help="Keep the vectors in this .npz file, and use them the next time.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a query: scores, lines, texts.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Nothing on stderr.")] = False,
+    quiet: Quiet = False,
 ) -> None:
     """Find the texts that are nearest to a query in meaning: cosine, line number, text.
 

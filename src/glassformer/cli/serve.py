@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from glassformer.cli.options import Engine, Precision
+
 
 def serve(
     model: Annotated[
@@ -36,8 +38,8 @@ def serve(
     max_tokens: Annotated[int, typer.Option(help="Tokens of a prompt with its answer.")] = 8192,
     max_audio: Annotated[float, typer.Option(help="Seconds of a recording.")] = 3600.0,
     timeout: Annotated[float, typer.Option(help="Seconds until a request is given up.")] = 600.0,
-    engine: Annotated[str, typer.Option(help="auto, ctranslate2 or torch.")] = "auto",
-    precision: Annotated[str, typer.Option(help="auto, fp32 or int8.")] = "auto",
+    engine: Engine = "auto",
+    precision: Precision = "auto",
     quiet: Annotated[bool, typer.Option("--quiet", help="No line for each request.")] = False,
 ) -> None:
     """Give models to others: an HTTP interface that clients of OpenAI and LibreTranslate know.

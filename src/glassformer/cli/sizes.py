@@ -5,11 +5,13 @@ from typing import Annotated
 
 import typer
 
+from glassformer.cli.options import AsJson
+
 
 def sizes(
     name: Annotated[str | None, typer.Argument(help="Show all settings of this size.")] = None,
     changes: Annotated[list[str] | None, typer.Option("--set", help="Change a setting, as encoder.n_layers=3.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Answer as JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """List the ready-made model sizes, or show one with your changes."""
     from glassformer import config

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from glassformer.cli.options import Label, Text2
 from glassformer.cli.train_options import Lora, Options
 
 
@@ -26,8 +27,8 @@ def classify(
         bool, typer.Option("--pictures", help="Arrays (n, height, width) are pictures, not series of vectors.")
     ] = False,
     text: Annotated[str | None, typer.Option(help="The column or field of the text: its name, or number.")] = None,
-    text2: Annotated[str | None, typer.Option(help="That of the second text of a pair.")] = None,
-    label: Annotated[str | None, typer.Option(help="That of the label.")] = None,
+    text2: Text2 = None,
+    label: Label = None,
     kind: Annotated[
         str | None, typer.Option(help="What labels are: class, classes (many for each) or number; found if left out.")
     ] = None,

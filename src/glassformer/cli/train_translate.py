@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from glassformer.cli.options import Source, Target
 from glassformer.cli.train_options import Options
 
 
@@ -13,8 +14,8 @@ def translate(
         list[Path], typer.Argument(help="One file of pairs (TSV, CSV, JSONL; .gz too), or two aligned files.")
     ],
     valid: Annotated[list[Path] | None, typer.Option(help="Validation pairs, as DATA; else some are held out.")] = None,
-    source: Annotated[str | None, typer.Option(help="The source field of a CSV, TSV or JSONL file.")] = None,
-    target: Annotated[str | None, typer.Option(help="The target field.")] = None,
+    source: Source = None,
+    target: Target = None,
     start: Annotated[
         str | None, typer.Option("--from", help="A trained model to start from; new words are added.")
     ] = None,

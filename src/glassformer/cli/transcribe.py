@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from glassformer.cli.options import Beam, Model
+
 if TYPE_CHECKING:
     from glassformer.tasks.transcriber import Answer
 
@@ -16,13 +18,13 @@ FORMATS = ("text", "srt", "vtt")
 
 
 def transcribe(
-    model: Annotated[str, typer.Argument(help="A model directory, or the name of a built-in model.")],
+    model: Model,
     files: Annotated[
         list[Path] | None,
         typer.Argument(help="Recordings: wav, flac, ogg, mp3; or vectors for models that read them."),
     ] = None,
     mic: Annotated[bool, typer.Option("--mic", help="Hear the microphone (extra mic); a line for each pause.")] = False,
-    beam: Annotated[int, typer.Option(help="Hypotheses kept at each step; 1 is greedy.")] = 4,
+    beam: Beam = 4,
     max_len: Annotated[int, typer.Option(help="Tokens of a part between silences at most.")] = 400,
     form: Annotated[str, typer.Option("--format", help="text, or subtitles: srt or vtt.")] = "text",
     as_json: Annotated[

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from glassformer.cli.options import Beam, Engine, LengthPenalty, MaxLen, MinP, Precision, Quiet, Seed, TopK, TopP
 from glassformer.cli.stdin import stdin_lines
 
 if TYPE_CHECKING:
@@ -16,24 +17,24 @@ if TYPE_CHECKING:
 def translate(
     model: Annotated[str, typer.Argument(help="A model directory, or a built-in model such as en-de.")],
     text: Annotated[list[str] | None, typer.Argument(help="What to translate; without it, each line of stdin.")] = None,
-    beam: Annotated[int, typer.Option(help="Hypotheses kept at each step; 1 is greedy.")] = 4,
+    beam: Beam = 4,
     nbest: Annotated[int, typer.Option(help="Answers for each text, best first.")] = 1,
-    length_penalty: Annotated[float, typer.Option(help="Scores are divided by length to this power.")] = 1.0,
-    max_len: Annotated[int, typer.Option(help="Tokens of an answer at most.")] = 256,
+    length_penalty: LengthPenalty = 1.0,
+    max_len: MaxLen = 256,
     sample: Annotated[bool, typer.Option("--sample", help="Draw instead of search.")] = False,
     temperature: Annotated[float, typer.Option(help="Below 1 draws more carefully, above 1 more wildly.")] = 1.0,
-    top_k: Annotated[int, typer.Option(help="Draw from the k best only; 0 is all.")] = 0,
-    top_p: Annotated[float, typer.Option(help="Draw from the best that make up this share.")] = 1.0,
-    min_p: Annotated[float, typer.Option(help="Draw from what is at least this share of the best.")] = 0.0,
-    seed: Annotated[int | None, typer.Option(help="Draw the same again.")] = None,
+    top_k: TopK = 0,
+    top_p: TopP = 1.0,
+    min_p: MinP = 0.0,
+    seed: Seed = None,
     no_repeat: Annotated[int, typer.Option(help="No n-gram of this length twice; 0 allows all.")] = 0,
     prefix: Annotated[str, typer.Option(help="What each answer must start with.")] = "",
     phrase: Annotated[list[str] | None, typer.Option(help="What each answer must contain; may be repeated.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line: scores, tokens, alignment.")] = False,
-    engine: Annotated[str, typer.Option(help="auto, ctranslate2 or torch.")] = "auto",
-    precision: Annotated[str, typer.Option(help="auto, fp32 or int8.")] = "auto",
+    engine: Engine = "auto",
+    precision: Precision = "auto",
     int8: Annotated[bool, typer.Option("--int8", help="The same as --precision int8.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Nothing on stderr.")] = False,
+    quiet: Quiet = False,
 ) -> None:
     """Translate texts, or stdin line by line: as many lines out as in, in their order."""
     from glassformer.api import load_translator

@@ -1,0 +1,26 @@
+"""Arguments and options that several verbs have in common, with one help text each."""
+
+from typing import Annotated
+
+import typer
+
+Model = Annotated[str, typer.Argument(help="A model directory, or the name of a built-in model.")]
+Engine = Annotated[str, typer.Option(help="auto, ctranslate2 or torch.")]
+Precision = Annotated[str, typer.Option(help="auto, fp32 or int8.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Answer as JSON.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Nothing on stderr.")]
+
+# Where in a file to look.
+Source = Annotated[str | None, typer.Option(help="The source field of a CSV, TSV or JSONL file.")]
+Target = Annotated[str | None, typer.Option(help="The target field.")]
+Text2 = Annotated[str | None, typer.Option(help="That of the second text of a pair.")]
+Label = Annotated[str | None, typer.Option(help="That of the label.")]
+
+# How answers are searched for, or drawn.
+Beam = Annotated[int, typer.Option(help="Hypotheses kept at each step; 1 is greedy.")]
+LengthPenalty = Annotated[float, typer.Option(help="Scores are divided by length to this power.")]
+MaxLen = Annotated[int, typer.Option(help="Tokens of an answer at most.")]
+TopK = Annotated[int, typer.Option(help="Draw from the k best only; 0 is all.")]
+TopP = Annotated[float, typer.Option(help="Draw from the best that make up this share.")]
+MinP = Annotated[float, typer.Option(help="Draw from what is at least this share of the best.")]
+Seed = Annotated[int | None, typer.Option(help="Draw the same again.")]
