@@ -40,20 +40,37 @@ def choose_next(
 
     One that is `settled` already is only told with its probability.
     """
-    log_p = scores.float().log_softmax(dim=-1)
+    scores = scores.float()
     shares = distribution(scores, said, options) if settled is None else None
     if settled is not None:
         ids = torch.full((len(said),), settled, device=scores.device)
     elif shares is None:
-        ids = penalised(scores.float(), said, options).max(dim=-1).indices  # on a CPU faster than argmax
+        ids = best_of(penalised(scores, said, options))
     else:
         ids = torch.stack([draw(row, g) for row, g in zip(shares, generators, strict=True)])
-    found = log_p.gather(1, ids[:, None])[:, 0].tolist()
+    # Of all that may come only what is told is made log-probabilities of: the vocabulary is large.
+    total = log_totals(scores)
+    found = (scores.gather(1, ids[:, None])[:, 0] - total).tolist()
     alternatives: list[tuple[tuple[int, float], ...]] = [()] * len(said)
     if options.alternatives:
-        values, places = log_p.topk(min(options.alternatives, log_p.shape[1]), dim=-1)
+        values, places = scores.topk(min(options.alternatives, scores.shape[1]), dim=-1)
+        values = values - total[:, None]
         alternatives = [tuple(zip(*row, strict=True)) for row in zip(places.tolist(), values.tolist(), strict=True)]
     return [Chosen(*each) for each in zip(ids.tolist(), found, alternatives, strict=True)]
+
+
+def best_of(scores: Tensor) -> Tensor:
+    """The place of the highest of each row; on a CPU numpy finds it ten times as fast as torch."""
+    if scores.device.type == "cpu":
+        return torch.from_numpy(scores.numpy().argmax(axis=-1))
+    return scores.argmax(dim=-1)
+
+
+def log_totals(scores: Tensor) -> Tensor:
+    """The logarithm of the sum of each row's exponentials (r); row by row, which stays in the processor's cache."""
+    highest = scores.amax(dim=-1)
+    totals = torch.stack([(row - most).exp_().sum() for row, most in zip(scores, highest, strict=True)])
+    return highest + totals.log()
 
 
 def distribution(scores: Tensor, said: list[Said], options: CompleteOptions) -> Tensor | None:

@@ -220,6 +220,15 @@ static void turn(float *x, const float *cos, const float *sin, int d, int layout
     }
 }
 
+static inline float dot(const float *a, const float *b, int d) {
+    __m512 sum = _mm512_setzero_ps();
+    for (int i = 0; i < d; i += 16) {
+        const __mmask16 m = left(d - i);
+        sum = _mm512_fmadd_ps(_mm512_maskz_loadu_ps(m, a + i), _mm512_maskz_loadu_ps(m, b + i), sum);
+    }
+    return _mm512_reduce_add_ps(sum);
+}
+
 // One query of one head over the slots that it may see; `weights` and `slots` have room for all.
 static void attend(const float *q, const float *k, const float *v, int64_t n_slots, const uint8_t *mask, int d_k, int d_v,
                    float *weights, int64_t *slots, float *z) {
@@ -227,12 +236,10 @@ static void attend(const float *q, const float *k, const float *v, int64_t n_slo
     float most = -INFINITY, by = 1 / std::sqrt((float)d_k), sum = 0;
     for (int64_t j = 0; j < n_slots; j++) {
         if (mask && !mask[j]) continue;
-        float score = 0;
-#pragma omp simd reduction(+ : score)
-        for (int i = 0; i < d_k; i++) score += q[i] * k[j * d_k + i];
+        const float score = dot(q, k + j * d_k, d_k) * by;
         slots[n] = j;
-        weights[n++] = score * by;
-        most = std::max(most, score * by);
+        weights[n++] = score;
+        most = std::max(most, score);
     }
     for (int64_t j = 0; j < n; j += 16) {
         __mmask16 m = left(n - j);
@@ -240,11 +247,18 @@ static void attend(const float *q, const float *k, const float *v, int64_t n_slo
         _mm512_mask_storeu_ps(weights + j, m, e);
         sum += _mm512_mask_reduce_add_ps(m, e);
     }
-    for (int i = 0; i < d_v; i++) z[i] = 0;
-    for (int64_t j = 0; j < n; j++) {
-        const float share = weights[j] / sum, *from = v + slots[j] * d_v;
-#pragma omp simd
-        for (int i = 0; i < d_v; i++) z[i] += share * from[i];
+    const __m512 share = _mm512_set1_ps(1 / sum);
+    for (int i = 0; i < d_v; i += 64) {  // four sums at a time stay in registers
+        __m512 found[4] = {};
+        __mmask16 m[4];
+        for (int c = 0; c < 4; c++) m[c] = left(std::max(0, d_v - i - 16 * c));
+        for (int64_t j = 0; j < n; j++) {
+            const __m512 weight = _mm512_set1_ps(weights[j]);
+            const float *from = v + slots[j] * d_v + i;
+            for (int c = 0; c < 4; c++)
+                found[c] = _mm512_fmadd_ps(weight, _mm512_maskz_loadu_ps(m[c], from + 16 * c), found[c]);
+        }
+        for (int c = 0; c < 4; c++) _mm512_mask_storeu_ps(z + i + 16 * c, m[c], _mm512_mul_ps(found[c], share));
     }
 }
 
