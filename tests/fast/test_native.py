@@ -201,7 +201,7 @@ def test_rows_that_leave_take_their_cache_along() -> None:
 def test_a_failed_compilation_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     broken = tmp_path / "native.cpp"
     broken.write_text("this is no program")
-    monkeypatch.setattr(native, "SOURCE", broken)
+    monkeypatch.setattr(native, "SOURCES", [broken])
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     native._found.cache_clear()
     try:

@@ -15,9 +15,13 @@ from ctypes import POINTER, Structure, c_float, c_int, c_int32, c_int64, c_void_
 from pathlib import Path
 
 import torch
+from torch import Tensor, nn
 
-SOURCE = Path(__file__).with_name("native.cpp")
+HEADER, *SOURCES = (Path(__file__).with_name(name) for name in ("vector.h", "native.cpp", "packed.cpp"))
 FLAGS = ("-std=c++17", "-O3", "-march=native", "-mprefer-vector-width=512", "-fPIC", "-w")
+
+
+ACTIVATIONS = {"relu": 0, "gelu": 1, "gelu_tanh": 2, "silu": 3, "tanh": 4}
 
 
 class Linear(Structure):
@@ -58,6 +62,15 @@ class Call(Structure):
     ]
 
 
+FUNCTIONS = {
+    "linear": (POINTER(Linear), c_void_p, c_int64, c_int64, c_void_p),
+    "stack": (POINTER(Stack), POINTER(Call)),
+    "attend": (c_void_p, c_void_p, c_void_p, c_int64, c_int, c_int, c_int, c_void_p),
+    "activate": (c_void_p, c_void_p, c_int64, c_int, c_int),
+    "add": (c_void_p, c_void_p, c_void_p, c_int64, c_int, POINTER(Norm)),
+}
+
+
 def why_no_native() -> str | None:
     """Why the compiled code cannot run here, or None if it can."""
     reason, _ = _found()
@@ -81,11 +94,20 @@ def _found() -> tuple[str | None, ctypes.CDLL | None]:
     try:
         found = ctypes.CDLL(str(_compiled(compiler)))
     except (OSError, RuntimeError, subprocess.SubprocessError) as error:  # no home is a RuntimeError
-        return f"{SOURCE.name} could not be compiled or loaded: {error}", None
-    found.glassformer_linear.argtypes = [POINTER(Linear), c_void_p, c_int64, c_int64, c_void_p, c_int]
-    found.glassformer_stack.argtypes = [POINTER(Stack), POINTER(Call), c_int]
-    found.glassformer_linear.restype = found.glassformer_stack.restype = None
+        return f"the C++ could not be compiled or loaded: {error}", None
+    for name, arguments in FUNCTIONS.items():
+        function = getattr(found, f"glassformer_{name}")
+        function.argtypes, function.restype = [*arguments, c_int], None  # the last is always the number of threads
     return None, found
+
+
+def norm_of(norm: nn.Module | None) -> tuple[Norm, list[Tensor]]:
+    """A norm as C++ reads it, and the tensors that it has addresses of."""
+    if norm is None:
+        return Norm(), []
+    weights = [norm.weight] if isinstance(norm, nn.RMSNorm) else [norm.weight, norm.bias]
+    owned = [torch.as_tensor(w).detach().float().clone() for w in weights]
+    return Norm(owned[0].data_ptr(), owned[1].data_ptr() if len(owned) > 1 else None, norm.eps), owned
 
 
 def _processor() -> str:
@@ -99,18 +121,20 @@ def _processor() -> str:
 def _compiled(compiler: str) -> Path:
     """From the cache of the user, where the name says what it was made from and for which processor."""
     flags = [line for line in _processor().splitlines() if line.startswith(("model name", "flags"))]
-    made_from = [SOURCE.read_text(encoding="utf-8"), *FLAGS, *flags, torch.__version__]
+    sources = [path.read_text(encoding="utf-8") for path in (HEADER, *SOURCES)]
+    made_from = [*sources, *FLAGS, *flags, torch.__version__]
     name = hashlib.sha256("\n".join(made_from).encode()).hexdigest()[:20]
     folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "glassformer"
     path = folder / f"native-{name}.so"
     if not path.exists():
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         with tempfile.TemporaryDirectory(dir=folder) as scratch:
-            compiled, linked = Path(scratch) / "native.o", Path(scratch) / "native.so"
+            parts = {source: Path(scratch) / f"{source.stem}.o" for source in SOURCES}
+            linked = Path(scratch) / "native.so"
             # Not linked with -fopenmp: a second pool of threads would fight with torch's.
             for command in (
-                [compiler, *FLAGS, "-fopenmp", "-c", str(SOURCE), "-o", str(compiled)],
-                [compiler, "-shared", str(compiled), "-o", str(linked)],
+                *([compiler, *FLAGS, "-fopenmp", "-c", str(source), "-o", str(part)] for source, part in parts.items()),
+                [compiler, "-shared", *map(str, parts.values()), "-o", str(linked)],
             ):
                 subprocess.run(command, check=True, capture_output=True, timeout=120)  # noqa: S603 (all of it is ours)
             linked.replace(path)

@@ -27,7 +27,6 @@ from glassformer.model.stack import Block, Stack
 Module = TypeVar("Module", bound=nn.Module)
 
 BLOCK, STEP = 16, 4  # outputs that are summed side by side, inputs that one instruction adds up
-ACTIVATIONS = {"relu": 0, "gelu": 1, "gelu_tanh": 2, "silu": 3, "tanh": 4}
 ROTARY = {"halves": 1, "interleaved": 2}
 LEAST = 1e-12  # a row of zeros must not divide by zero
 
@@ -90,7 +89,7 @@ class NativeStack(nn.Module):
             d_k=settings.d_k,
             d_v=settings.d_v,
             d_ff=settings.feed_forward.d_ff,
-            activation=ACTIVATIONS[settings.feed_forward.activation],
+            activation=native.ACTIVATIONS[settings.feed_forward.activation],
             pre_norm=settings.norm.place == "pre",
             rotary=0 if attention.rotary is None else ROTARY[attention.rotary.layout],
         )
@@ -154,12 +153,9 @@ class NativeStack(nn.Module):
         return packed.struct
 
     def _norm(self, norm: nn.Module | None) -> native.Norm:
-        if norm is None:
-            return native.Norm()
-        weights = [norm.weight] if isinstance(norm, nn.RMSNorm) else [norm.weight, norm.bias]
-        owned = [torch.as_tensor(w).detach().float().clone() for w in weights]
+        struct, owned = native.norm_of(norm)
         self.kept.append(owned)
-        return native.Norm(owned[0].data_ptr(), owned[1].data_ptr() if len(owned) > 1 else None, norm.eps)
+        return struct
 
 
 def run_natively(model: DecoderOnly) -> DecoderOnly:
