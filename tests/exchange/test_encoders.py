@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 from torch import Tensor
-from transformers import AutoImageProcessor, AutoTokenizer, PreTrainedModel
+from transformers import AutoImageProcessor, AutoTokenizer, BertConfig, BertForPreTraining, PreTrainedModel
 
 from glassformer import config
 from glassformer.data.framing import Framing
@@ -41,7 +41,7 @@ from tests.exchange.foreign_encoders import (
     vit_bare,
     vit_judge,
 )
-from tests.exchange.foreign_models import SENTENCES
+from tests.exchange.foreign_models import SENTENCES, rough
 from tests.exchange.test_huggingface_dir import change_json, refused
 
 TEXTS = {
@@ -61,6 +61,16 @@ PICTURES = {
 def bring(folder: Path, name: str = "ours", **options: Any) -> LoadedModel:
     import_model(folder, folder.parent / name, **options)
     return load_model(folder.parent / name)
+
+
+def test_a_bert_as_it_was_trained_first(tmp_path: Path) -> None:
+    """It fills blanks; whether a sentence follows another is left out."""
+    theirs = rough(BertForPreTraining(BertConfig(**BERT)))
+    ids = torch.randint(5, 40, (2, 9))
+    model = bring(save_bert(theirs, tmp_path / "theirs"))
+    assert model.task == "fill"
+    with torch.no_grad():
+        torch.testing.assert_close(model.model(ids), theirs(ids).prediction_logits, rtol=1e-4, atol=1e-4)
 
 
 def close(ours: Tensor, theirs: Tensor) -> None:

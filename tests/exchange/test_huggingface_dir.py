@@ -42,6 +42,7 @@ MODELS = {
     "llama-odd": lambda: llama(head_dim=10, num_key_value_heads=1, attention_bias=True, mlp_bias=True),
     "mistral": lambda: mistral(sliding_window=None, head_dim=8),
     "qwen2": qwen2,
+    "qwen2-slowed": lambda: qwen2(rope_parameters={"rope_theta": 1e4, "rope_type": "linear", "factor": 2.0}),
     "qwen2-tied": lambda: qwen2(tie_word_embeddings=True, rope_theta=1e6),
 }
 
@@ -196,7 +197,7 @@ def test_an_index_stays_in_its_folder(name: str, folder: Path) -> None:
     index = folder / "model.safetensors.index.json"
     places = json.loads(index.read_text())["weight_map"]
     change_json(index, weight_map=places | {"model.norm.weight": name})
-    refused(folder, "no safetensors file of this folder")
+    refused(folder, "no .safetensors file of this folder")
 
 
 def test_shards(folder: Path) -> None:
@@ -215,13 +216,52 @@ def test_shards(folder: Path) -> None:
     refused(folder, f"lacks {first.name}")
 
 
-def test_pickles_are_never_loaded(tmp_path: Path) -> None:
+def save_as_torch(folder: Path) -> None:
+    """The same weights as files of torch.save, as models were published before safetensors."""
+    for path in sorted(folder.glob("*.safetensors")):
+        torch.save(load_file(path), path.with_suffix(".bin"))
+        path.unlink()
+    if (whole := folder / "model.bin").exists():
+        whole.rename(folder / "pytorch_model.bin")
+    if (index := folder / "model.safetensors.index.json").exists():
+        index.rename(folder / "pytorch_model.bin.index.json")
+        said = (folder / "pytorch_model.bin.index.json").read_text()
+        (folder / "pytorch_model.bin.index.json").write_text(said.replace(".safetensors", ".bin"))
+
+
+@pytest.mark.parametrize("name", ["gpt2", "llama"])
+@pytest.mark.parametrize("shards", ["1GB", "20KB"])
+def test_files_of_torch_are_read(name: str, shards: str, tmp_path: Path) -> None:
+    theirs = MODELS[name]()
+    folder = save_huggingface(theirs, tmp_path / "theirs", shards)
+    save_as_torch(folder)
+    assert not list(folder.glob("*.safetensors*"))
+    logits_equal(bring(folder).model, theirs)
+
+
+class Evil:
+    """What a pickle may hold: a call."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (Path.touch, (Path("evil"),))
+
+
+def test_no_pickle_is_ever_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     folder = save_huggingface(llama(), tmp_path / "theirs")
     (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
-    refused(folder, "pytorch_model.bin, a pickle")
+    refused(folder, "not a file of weights")
+    torch.save({"model.norm.weight": Evil()}, folder / "pytorch_model.bin")
+    refused(folder, "nothing in it is run here")
+    assert not (tmp_path / "evil").exists()
+    torch.save([1, 2], folder / "pytorch_model.bin")
+    refused(folder, "holds no weights by name")
+    torch.save({"more": torch.zeros(2)}, folder / "pytorch_model.bin")
+    refused(folder, "has no place for the weights more")
     torch.save({}, folder / "model.bin")
     refused(folder / "model.bin", "is a pickle")
     (folder / "pytorch_model.bin").unlink()
+    refused(folder, "holds model.bin, but its weights are looked for in")
     (folder / "model.bin").rename(folder / "x.pth")
     refused(folder / "x.pth", "is a pickle")
 

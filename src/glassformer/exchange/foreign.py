@@ -79,6 +79,8 @@ def read_settings(config: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...
         raise UserError(f"This is a {kind} model, which cannot be imported.", "Import GPT-2, Llama, BERT or ViT.")
     largest = max((_product(shape) for shape in shapes.values()), default=0)
     for name, value in checked.flatten(checked.to_data(settings)).items():
+        if name.endswith(".scaling.original"):  # it counts turns and makes nothing
+            continue
         limit = min(len(shapes) // LAYER_WEIGHTS, MOST_LAYERS) if name.endswith(".n_layers") else largest
         require(
             not isinstance(value, int) or value <= limit,

@@ -1,7 +1,4 @@
-"""A Hugging Face directory from the disk: config.json, safetensors (one file, or shards with an index), tokenizer.
-
-Weights in a pickle (pytorch_model.bin) are refused: reading one runs whatever code is in it.
-"""
+"""A Hugging Face directory from the disk: config.json, weights, tokenizer."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -9,18 +6,14 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError, safe_open
-
-from glassformer.errors import UserError, require
+from glassformer.errors import require
 from glassformer.exchange.foreign import Foreign, Progress, as_float, read_json, read_settings
 from glassformer.exchange.huggingface import rename
-from glassformer.exchange.huggingface_kin import as_llama
+from glassformer.exchange.huggingface_kin import as_known
 from glassformer.exchange.huggingface_tokenizer import read_tokenizer
 from glassformer.exchange.huggingface_use import read_use
 from glassformer.exchange.sentence_transformers import ARCHITECTURE, Sentences, read_sentences
-
-WHOLE, INDEX = "model.safetensors", "model.safetensors.index.json"
-COPY = "Copy it again from where it came."
+from glassformer.exchange.weight_files import COPY, find_weights, open_weights, read_weight
 
 
 def read_huggingface(folder: Path, tokenizer: Path | None = None, progress: Progress | None = None) -> Foreign:
@@ -32,12 +25,12 @@ def read_huggingface(folder: Path, tokenizer: Path | None = None, progress: Prog
         f"{folder} is not a Hugging Face directory: config.json is missing.",
         "Give the folder with config.json, model.safetensors and tokenizer.json.",
     )
-    config = as_llama(read_json(folder / "config.json"))
+    config = as_known(read_json(folder / "config.json"))
     config = {**config, "architectures": config.get("architectures") or _usual_architecture(config)}
     places = find_weights(folder)
     config = _as_sentences(config, sentences, places)
     with ExitStack() as stack:
-        files = {name: stack.enter_context(_open(folder / name)) for name in sorted(set(places.values()))}
+        files = {name: stack.enter_context(open_weights(folder / name)) for name in sorted(set(places.values()))}
         for weight, file in places.items():
             require(weight in files[file].keys(), f"{folder / file} lacks {weight}, which the index puts there.", COPY)  # noqa: SIM118 (not a mapping)
         needed = [name for name, ours in rename(config, places).items() if ours and not _is_idle(name, config, places)]
@@ -48,7 +41,7 @@ def read_huggingface(folder: Path, tokenizer: Path | None = None, progress: Prog
         kinds = Counter(str(part.get_dtype()) for part in slices.values())
         weights = {}
         for i, name in enumerate(needed):
-            weights[name] = as_float(_read(files[places[name]], name, folder), name)
+            weights[name] = as_float(read_weight(files[places[name]], name, folder), name)
             if progress is not None:
                 progress(i + 1, len(needed))
     about = {
@@ -85,53 +78,3 @@ def _as_sentences(config: dict[str, Any], sentences: Sentences | None, places: M
     if config["architectures"] == ["BertModel"] and not any("pooler.dense" in name for name in places):
         return {**config, "architectures": [ARCHITECTURE], "sentence_pooling": "mean", "sentence_normalise": False}
     return config
-
-
-def find_weights(folder: Path) -> dict[str, str]:
-    """For each weight the file that it lies in."""
-    if (folder / WHOLE).exists():
-        with _open(folder / WHOLE) as file:
-            return dict.fromkeys(file.keys(), WHOLE)
-    if (folder / INDEX).exists():
-        return _read_index(folder)
-    pickles = sorted(path.name for pattern in ("*.bin", "*.pt", "*.pth", "*.ckpt") for path in folder.glob(pattern))
-    ggufs = sorted(path.name for path in folder.glob("*.gguf"))
-    if pickles:
-        raise UserError(
-            f"{folder} holds its weights as {pickles[0]}, a pickle, which may run any code: it is never loaded here.",
-            "Write them as safetensors where you trust them: in Python with transformers, "
-            "AutoModelForCausalLM.from_pretrained(FOLDER).save_pretrained(NEW).",
-        )
-    raise UserError(
-        f"{folder} holds no {WHOLE} and no {INDEX}.",
-        f"Give the file itself: {folder / ggufs[0]}." if ggufs else "Copy the whole folder.",
-    )
-
-
-def _read_index(folder: Path) -> dict[str, str]:
-    places = read_json(folder / INDEX).get("weight_map")
-    sound = isinstance(places, dict) and all(isinstance(name, str) for name in places.values())
-    require(sound and bool(places), f"{folder / INDEX} does not say where the weights are.", COPY)
-    assert isinstance(places, dict)
-    for name in sorted(set(places.values())):
-        require(
-            name == Path(name).name and "\\" not in name and name.endswith(".safetensors"),
-            f"{folder / INDEX} names the file {name[:100]!r}, which is no safetensors file of this folder.",
-            "Take the index that belongs to the folder.",
-        )
-        require((folder / name).is_file(), f"{folder} lacks {name}, one of the files with weights.", "Copy it too.")
-    return dict(places)
-
-
-def _open(path: Path) -> Any:
-    try:
-        return safe_open(path, framework="pt")
-    except (SafetensorError, OSError, ValueError) as error:
-        raise UserError(f"{path} is damaged: {error}.", COPY) from None
-
-
-def _read(file: Any, name: str, folder: Path) -> Any:
-    try:
-        return file.get_tensor(name)
-    except (SafetensorError, OSError, ValueError, RuntimeError, KeyError) as error:
-        raise UserError(f"{name} in {folder} cannot be read: {error}.", COPY) from None

@@ -1,4 +1,4 @@
-"""Llamas under other names but for a detail: Mistral looks back only so far, Qwen2 has three biases."""
+"""Models under other names but for a detail: Mistral and Qwen2 are Llamas, and a BERT may guess what follows too."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,11 +6,14 @@ from typing import Any
 ARCHITECTURES = {"mistral": "MistralForCausalLM", "qwen2": "Qwen2ForCausalLM"}
 
 
-def as_llama(config: Mapping[str, Any]) -> dict[str, Any]:
-    """The config.json of a kin as Llama's; any other as it is.
+def as_known(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The config.json of a kin as that of the model that it is; any other as it is.
 
-    Within its window a model that looks back only so far is a Llama, so that its context ends there.
+    Mistral looks back only so far: within its window it is a Llama, so that its context ends there. Qwen2 has three
+    biases. A BERT for pre-training is one that fills blanks, and also guesses whether a sentence follows: that is left.
     """
+    if config.get("architectures") == ["BertForPreTraining"]:
+        return {**config, "architectures": ["BertForMaskedLM"]}
     kind = str(config.get("model_type"))
     if kind not in ARCHITECTURES or (config.get("architectures") or [ARCHITECTURES[kind]]) != [ARCHITECTURES[kind]]:
         return dict(config)

@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file
 from torch import Tensor
 
 from glassformer import config as checked
@@ -20,9 +18,9 @@ from glassformer.data.tokenizer import Tokenizer
 from glassformer.errors import UserError, require
 from glassformer.exchange.foreign import as_float, read_json
 from glassformer.exchange.huggingface import convert_weights, settings_from_config
-from glassformer.exchange.huggingface_dir import find_weights
 from glassformer.exchange.proof import Check, compare
 from glassformer.exchange.torch_file import read_torch_file
+from glassformer.exchange.weight_files import find_weights, open_weights, read_weight
 from glassformer.exchange.whisper_names import to_config, to_huggingface
 from glassformer.exchange.whisper_plain import plain_whisper
 from glassformer.exchange.whisper_tokenizer import read_whisper_tokenizer
@@ -113,10 +111,8 @@ def _read_folder(folder: Path, tokenizer: Path | None) -> Source:
     config = {**DEFAULTS, **read_json(folder / "config.json")}
     weights: dict[str, Tensor] = {}
     for name in sorted(set(find_weights(folder).values())):
-        try:
-            weights |= load_file(folder / name)
-        except (SafetensorError, OSError, ValueError) as error:
-            raise UserError(f"{folder / name} cannot be read: {error}.", "Copy the whole folder.") from None
+        with open_weights(folder / name) as file:
+            weights |= {weight: read_weight(file, weight, folder) for weight in file.keys()}  # noqa: SIM118 (not a mapping)
     return _source(config, weights, folder, tokenizer, "Hugging Face directory")
 
 
