@@ -121,7 +121,8 @@ def write_result(name: str, environment: dict[str, Any], data: dict[str, Any], t
 
 def _elsewhere(text: str) -> str:
     """As it could have been written on another machine: where its folders lie is nobody's business."""
-    for folder in (ROOT, Path(tempfile.gettempdir()), Path.home()):
+    data = os.environ.get("GLASSFORMER_DATA")
+    for folder in (ROOT, *([Path(data)] if data else []), Path(tempfile.gettempdir()), Path.home()):
         text = text.replace(f"{folder}/", "")
     return text
 
