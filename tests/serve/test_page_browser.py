@@ -3,6 +3,7 @@
 import base64
 import io
 import json
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -26,6 +27,8 @@ from tests.serve.test_runs import write_run
 def never_ending() -> Completer:
     face = plain_completer(Path("model"), context=100_000)
     face.tokenizer.marks = type(face.tokenizer.marks)(start=1, ends=(0,))
+    # Slow enough that a browser on a busy machine comes in time to stop it.
+    face.model.decoder.register_forward_pre_hook(lambda *_: time.sleep(0.003))
     return face
 
 
