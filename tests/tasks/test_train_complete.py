@@ -84,6 +84,26 @@ def test_the_end_is_held_out(run: Path) -> None:
     assert (train[0], train[-1], valid[0], valid[-1]) == (START, END, START, END)
 
 
+def test_a_prompt_begins_with_the_mark_only_where_that_was_learned(run: Path, tmp_path: Path) -> None:
+    """A book has one beginning, which no model learns from; many short texts have many."""
+    book = glassformer.load(run)
+    assert isinstance(book, Completer)
+    assert book.prompt_ids("So: monday") == book.tokenizer.encode("So: monday")
+    assert book.prompt_ids("") == book.tokenizer.encode("\n")
+    lines = tmp_path / "days.jsonl"
+    lines.write_text("".join(json.dumps({"text": line}) + "\n" for line in TEXT.splitlines()))
+    quick = recipe_of(train={"steps": 2})
+    many = TextFiles(open_documents([lines]), None)
+    assert train_complete(many, quick, tmp_path / "many", device="cpu", quiet=True)
+    more = config.parse(CompleteRecipe, {"start": str(tmp_path / "many"), "context": 32, "train": {"steps": 2}})
+    assert train_complete(files_of(tmp_path), more, tmp_path / "more", device="cpu", quiet=True)
+    for name in ("many", "more"):  # what was learned once is not forgotten
+        model = glassformer.load(tmp_path / name)
+        assert isinstance(model, Completer)
+        assert model.prompt_ids("So:") == [START, *model.tokenizer.encode("So:")]
+        assert model.prompt_ids("") == [START]
+
+
 @pytest.mark.parametrize("kind", ["bpe", "byte", "word"])
 def test_other_tokens(tmp_path: Path, kind: str) -> None:
     out = trained(tmp_path, tokenizer={"kind": kind}, train={"steps": 2})

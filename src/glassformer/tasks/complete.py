@@ -10,6 +10,7 @@ from torch import Tensor
 from glassformer.data.windows import Starts, WindowBatch, plan_windows, window_batch
 from glassformer.decode.complete_options import CompleteOptions
 from glassformer.model import DecoderOnly
+from glassformer.tasks.beginning import begin_prompt, knows_beginnings
 from glassformer.tasks.generator import Generator
 from glassformer.tasks.text import TextData, TextRecipe, TextTask
 from glassformer.train.loop import Validation
@@ -74,11 +75,11 @@ class CompleteJob:
         return Validation(-loss, metrics, [self._sample()])
 
     def _sample(self) -> str:
-        marks = self.train.tokenizer.marks
-        begin = [marks.start if marks.start is not None else marks.ends[0]]
-        generator = Generator(self.model, [begin], SAMPLE, self.train.tokenizer.marks.ends, self.width)
+        tokenizer = self.train.tokenizer
+        begin = begin_prompt(tokenizer, [], knows_beginnings(self.train, self.width))
+        generator = Generator(self.model, [begin], SAMPLE, tokenizer.marks.ends, self.width)
         ids = [chosen.id for step in generator for _, chosen in step]
-        return self.train.tokenizer.decode(ids)
+        return tokenizer.decode(ids)
 
 
 def loss_of(model: DecoderOnly, batch: WindowBatch, smoothing: float) -> Tensor:

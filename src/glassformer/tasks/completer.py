@@ -12,6 +12,7 @@ from glassformer.decode.complete_options import CompleteOptions
 from glassformer.errors import UserError, require
 from glassformer.model import DecoderOnly
 from glassformer.model.positions import LearnedPositions
+from glassformer.tasks.beginning import begin_prompt
 from glassformer.tasks.generator import Generator
 from glassformer.tasks.model_dir import LoadedModel
 from glassformer.tasks.speculative import SpeculativeGenerator, check_draft
@@ -105,11 +106,8 @@ class Completer:
         return trained if isinstance(trained, int) and trained > 1 else None
 
     def prompt_ids(self, prompt: str) -> list[int]:
-        """The prompt as the model reads it, with the mark that texts begin with."""
-        marks, ids = self.tokenizer.marks, self.tokenizer.encode(prompt)
-        if marks.start is not None:
-            return [marks.start, *ids]
-        return ids or [marks.ends[0]]
+        """The prompt as the model reads it, with the mark that texts begin with, if it knows it."""
+        return begin_prompt(self.tokenizer, self.tokenizer.encode(prompt), self.loaded.about.get("starts", True))
 
     def complete(self, prompts: Sequence[str], **options: object) -> list[str]:
         """One answer to each prompt; options as in CompleteOptions."""

@@ -88,7 +88,7 @@ class Embedder:
     def _embed_chunk(self, texts: Sequence[str], pooling: Pooling) -> Tensor:
         rows = self._rows(texts)
         order = sorted(range(len(rows)), key=lambda i: len(rows[i]))
-        batches = list(_batches(order, rows))
+        batches = list(_batches(order, rows, self.workers))
         found = torch.empty(len(rows), self._width)
 
         def run(batch: list[int]) -> None:
@@ -163,12 +163,14 @@ def plain_states(model: EncoderOnly | DecoderOnly | EncoderDecoder) -> States:
     return states
 
 
-def _batches(order: Sequence[int], rows: Rows) -> Iterator[list[int]]:
-    """Neighbours in length, BATCH tokens at most, or one text."""
+def _batches(order: Sequence[int], rows: Rows, workers: int) -> Iterator[list[int]]:
+    """Neighbours in length, of BATCH tokens at most or one text, and so many that all workers get alike."""
+    total = sum(map(len, rows))
+    room = -(-total // (workers * -(-total // (workers * BATCH)))) if total else BATCH
     batch: list[int] = []
     size = 0
     for i in order:
-        if batch and size + len(rows[i]) > BATCH:
+        if batch and size + len(rows[i]) > room:
             yield batch
             batch, size = [], 0
         batch.append(i)

@@ -11,7 +11,9 @@ from glassformer.data.files import alone_in
 from glassformer.data.pairs import fingerprint
 from glassformer.model import choose_device
 from glassformer.tasks import text
-from glassformer.tasks.model_dir import save_adapter, save_model
+from glassformer.tasks.beginning import knows_beginnings
+from glassformer.tasks.built_in import find_model
+from glassformer.tasks.model_dir import load_model, save_adapter, save_model
 from glassformer.tasks.plan import automatic_steps
 from glassformer.tasks.run import Run, check_folder, identity_of
 from glassformer.tasks.text import TextData, TextFiles, TextRecipe, TextTask
@@ -67,7 +69,9 @@ def _train(how: How, files: TextFiles, found: DocumentReport, recipe: TextRecipe
     finished = run.train(job, recipe, identity, automatic_steps(len(train.stream), len(job.plan_epoch(0))))
     if finished is None:
         return False
-    finished.about.update(context=recipe.context, bytes=found.n_bytes, documents=found.n_documents)
+    before = recipe.start is not None and load_model(find_model(recipe.start)).about.get("starts", True)
+    starts = bool(before) or knows_beginnings(train, recipe.context)
+    finished.about.update(context=recipe.context, bytes=found.n_bytes, documents=found.n_documents, starts=starts)
     what = f"{how.what} trained by Glassformer; size {recipe.size}, {recipe.tokenizer.kind} tokens."
     use = f'{name} MODEL "{how.example}"'
     run.write_card(what, use, finished)
