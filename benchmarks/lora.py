@@ -71,7 +71,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--model", type=Path, required=True, help="an imported chat model")
     parser.add_argument("--rank", type=int, default=8)
-    parser.add_argument("--steps", type=int, default=60)
+    parser.add_argument("--steps", type=int, default=160)
     parser.add_argument("--out", type=Path, help="keep the adapter in this folder")
     parser.add_argument("--no-result", action="store_true", help="for trying it out: write no file")
     given = parser.parse_args()
