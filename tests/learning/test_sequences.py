@@ -18,7 +18,7 @@ from glassformer.train.loss import cross_entropy
 from glassformer.train.report import Report
 from glassformer.train.settings import TrainSettings
 
-N_SYMBOLS, FIRST, LENGTHS, BATCH = 12, 3, (5, 7), 64
+N_SYMBOLS, FIRST, LENGTHS, BATCH = 20, 3, (3, 9), 128
 TASKS: dict[str, Callable[[list[int]], list[int]]] = {
     "copy": lambda ids: ids,
     "reverse": lambda ids: ids[::-1],
@@ -27,7 +27,7 @@ TASKS: dict[str, Callable[[list[int]], list[int]]] = {
 
 
 def small_model() -> EncoderDecoder:
-    side = {"d_model": 64, "n_layers": 2, "dropout": 0.0, "attention": {"n_heads": 4}, "feed_forward": {"d_ff": 64}}
+    side = {"d_model": 64, "n_layers": 2, "dropout": 0.0, "attention": {"n_heads": 4}, "feed_forward": {"d_ff": 128}}
     tokens = {"kind": "tokens", "vocab_size": N_SYMBOLS + FIRST, "scale": True, "dropout": 0.0}
     data = {"encoder": side, "decoder": side, "source": tokens, "target": tokens}
     torch.manual_seed(0)
@@ -73,7 +73,7 @@ class SequenceJob:
 @pytest.mark.parametrize("name", TASKS)
 def test_learns_to(name: str, tmp_path: Path) -> None:
     model = small_model()
-    settings = TrainSettings(steps=360, lr=6e-3, validations=1, average=1)
+    settings = TrainSettings(steps=420, lr=5e-3, validations=1, average=1)
     trainer = Trainer(SequenceJob(model, TASKS[name]), settings, tmp_path, "toy", Report(tmp_path, quiet=True))
     trainer.run()
     assert trainer.progress.saved[-1][1] >= 0.99
