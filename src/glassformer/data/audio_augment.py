@@ -37,6 +37,9 @@ class AugmentSettings:
     # For vectors that are cepstral numbers (MFCC): the spectrum behind them is stretched or squeezed by up to this
     # share, as if somebody with a shorter or longer throat spoke, and bands of it are hidden. 0: just vectors.
     throat: float = 0.0
+    # This share of the batches hears its recordings joined in pairs, each time others: what follows what in the few
+    # that there are cannot be learned by heart.
+    joined: float = 0.0
 
     def __post_init__(self) -> None:
         require(
@@ -44,7 +47,7 @@ class AugmentSettings:
             f"augment.speeds is {self.speeds}.",
             "Give speeds from 0.5 to 2, such as [0.9, 1.0, 1.1]; [1.0] changes nothing.",
         )
-        for name in ("noise", "time_mask", "feature_mask", "throat", "tempo"):
+        for name in ("noise", "time_mask", "feature_mask", "throat", "tempo", "joined"):
             value = getattr(self, name)
             require(0 <= value <= 1, f"augment.{name} is {value}, but it is a share.", "Set it to 0 or more, up to 1.")
         for name in ("gain", "n_time_masks", "n_feature_masks"):
@@ -122,6 +125,14 @@ def hide_parts(features: Tensor, settings: AugmentSettings, random: np.random.Ge
         for begin, end in _parts(features.shape[1], settings.n_feature_masks, settings.feature_mask, random):
             hidden[:, begin:end] = fill[begin:end]
     return hidden
+
+
+def pairs_to_join(n: int, settings: AugmentSettings, random: np.random.Generator) -> list[tuple[int, ...]]:
+    """Which of a batch's n recordings are heard as one: each alone, or in pairs (an odd one stays alone)."""
+    if not settings.joined or random.random() >= settings.joined:
+        return [(i,) for i in range(n)]
+    order = random.permutation(n).tolist()
+    return [tuple(order[i : i + 2]) for i in range(0, n, 2)]
 
 
 def _parts(size: int, n: int, share: float, random: np.random.Generator) -> list[tuple[int, int]]:

@@ -2,7 +2,8 @@
 //
 // Where one token is made at a time, the work is to read the weights once; a Python step of some hundred small
 // operations takes as long again. Each row of a weight and each row of an input has its own scale. Norms, softmax and
-// attention are in fp32. A row's numbers do not depend on the other rows: sums of whole numbers are exact in any order,
+// attention are in fp32; keys and values are kept in fp16, because many rows read more of them than of weights. A
+// row's numbers do not depend on the other rows: sums of whole numbers are exact in any order,
 // and attention runs over the real slots of its own row only.
 //
 // Threads are torch's: compiled with -fopenmp, but linked to no runtime, this finds the one that torch has loaded.
@@ -29,7 +30,7 @@ struct Stack {
 };
 struct Call {
     float *x;               // (b, n, d_model), changed in place
-    float *const *k, *const *v;  // for each layer (b, h_kv, capacity, d)
+    half *const *k, *const *v;  // for each layer (b, h_kv, capacity, d)
     const uint8_t *mask;    // (b, n, start + n) or none; the future is hidden anyway
     const float *cos, *sin;  // (b, n, d_k)
     int64_t b, n, start, capacity;
@@ -154,7 +155,7 @@ static void turn(float *x, const float *cos, const float *sin, int d, int layout
 }
 
 // One query of one head over the slots that it may see; `weights` and `slots` have room for all.
-static void attend(const float *q, const float *k, const float *v, int64_t n_slots, const uint8_t *mask, int d_k, int d_v,
+static void attend(const float *q, const half *k, const half *v, int64_t n_slots, const uint8_t *mask, int d_k, int d_v,
                    float *weights, int64_t *slots, float *z) {
     int64_t n = 0;
     float most = -INFINITY, by = 1 / std::sqrt((float)d_k), sum = 0;
@@ -178,9 +179,8 @@ static void attend(const float *q, const float *k, const float *v, int64_t n_slo
         for (int c = 0; c < 4; c++) m[c] = left(std::max(0, d_v - i - 16 * c));
         for (int64_t j = 0; j < n; j++) {
             const __m512 weight = _mm512_set1_ps(weights[j]);
-            const float *from = v + slots[j] * d_v + i;
-            for (int c = 0; c < 4; c++)
-                found[c] = _mm512_fmadd_ps(weight, _mm512_maskz_loadu_ps(m[c], from + 16 * c), found[c]);
+            const half *from = v + slots[j] * d_v + i;
+            for (int c = 0; c < 4; c++) found[c] = _mm512_fmadd_ps(weight, load(m[c], from + 16 * c), found[c]);
         }
         for (int c = 0; c < 4; c++) _mm512_mask_storeu_ps(z + i + 16 * c, m[c], _mm512_mul_ps(found[c], share));
     }
@@ -194,6 +194,26 @@ extern "C" void glassformer_linear(const Linear *w, const float *x, int64_t d, i
 #pragma omp for
         for (int64_t r = 0; r < rows; r++) quantise_row(x + r * d, d, r, rows, q.get(), scale.get());
         linear(*w, q.get(), scale.get(), rows, out);
+    }
+}
+
+// The logarithm of the sum of each row's exponentials.
+extern "C" void glassformer_log_totals(const float *scores, int64_t n, int64_t rows, float *out, int n_threads) {
+#pragma omp parallel for num_threads(n_threads)
+    for (int64_t r = 0; r < rows; r++) {
+        const float *row = scores + r * n;
+        __m512 most = _mm512_set1_ps(-INFINITY), sum = _mm512_setzero_ps();
+        for (int64_t i = 0; i < n; i += 16) {
+            const __mmask16 m = left(n - i);
+            most = _mm512_mask_max_ps(most, m, most, _mm512_maskz_loadu_ps(m, row + i));
+        }
+        const float highest = _mm512_reduce_max_ps(most);
+        for (int64_t i = 0; i < n; i += 16) {
+            const __mmask16 m = left(n - i);
+            const __m512 e = exp16(_mm512_sub_ps(_mm512_maskz_loadu_ps(m, row + i), _mm512_set1_ps(highest)));
+            sum = _mm512_mask_add_ps(sum, m, sum, e);
+        }
+        out[r] = highest + std::log(_mm512_reduce_add_ps(sum));
     }
 }
 
@@ -239,8 +259,8 @@ extern "C" void glassformer_stack(const Stack *stack, const Call *call, int n_th
                         turn(own + a * s.d_k, c.cos + r * s.d_k, c.sin + r * s.d_k, s.d_k, s.rotary);
                 for (int a = 0; a < s.h_kv; a++) {
                     const int64_t at = (i * s.h_kv + a) * c.capacity + slot;
-                    std::copy(k + a * s.d_k, k + (a + 1) * s.d_k, c.k[l] + at * s.d_k);
-                    std::copy(v + a * s.d_v, v + (a + 1) * s.d_v, c.v[l] + at * s.d_v);
+                    store(k + a * s.d_k, s.d_k, c.k[l] + at * s.d_k);
+                    store(v + a * s.d_v, s.d_v, c.v[l] + at * s.d_v);
                 }
             }
 #pragma omp for

@@ -65,6 +65,7 @@ class Call(Structure):
 FUNCTIONS = {
     "linear": (POINTER(Linear), c_void_p, c_int64, c_int64, c_void_p),
     "stack": (POINTER(Stack), POINTER(Call)),
+    "log_totals": (c_void_p, c_int64, c_int64, c_void_p),
     "attend": (c_void_p, c_void_p, c_void_p, c_int64, c_int, c_int, c_int, c_void_p),
     "activate": (c_void_p, c_void_p, c_int64, c_int, c_int),
     "add": (c_void_p, c_void_p, c_void_p, c_int64, c_int, POINTER(Norm)),
@@ -82,6 +83,11 @@ def library() -> ctypes.CDLL:
     reason, found = _found()
     assert found is not None, reason
     return found
+
+
+def is_in_use() -> bool:
+    """Whether the compiled code is there already; asking compiles nothing."""
+    return _found.cache_info().currsize > 0 and why_no_native() is None
 
 
 @functools.cache

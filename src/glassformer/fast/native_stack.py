@@ -7,6 +7,7 @@ b batch, n length, m slots so far, d_in and d_out widths of a linear layer
 
 import copy
 import ctypes
+import mmap
 from ctypes import byref, c_void_p
 from typing import TypeVar
 
@@ -28,6 +29,7 @@ Module = TypeVar("Module", bound=nn.Module)
 
 BLOCK, STEP = 16, 4  # outputs that are summed side by side, inputs that one instruction adds up
 ROTARY = {"halves": 1, "interleaved": 2}
+LARGE_PAGE = 2**21
 LEAST = 1e-12  # a row of zeros must not divide by zero
 
 
@@ -44,7 +46,7 @@ class PackedLinear:
         d_out, d_in = whole.shape
         whole = F.pad(whole, (0, -d_in % STEP, 0, -d_out % BLOCK))
         blocks = whole.view(whole.shape[0] // BLOCK, BLOCK, whole.shape[1] // STEP, STEP)
-        self.weight = blocks.transpose(1, 2).contiguous()
+        self.weight = _in_large_pages(blocks.transpose(1, 2))
         self.struct = native.Linear(
             *(t.data_ptr() for t in (self.weight, self.scale, self.bias, self.shift)), whole.shape[1], d_out
         )
@@ -70,6 +72,8 @@ class NativeLinear(nn.Module):
 
 class NativeStack(nn.Module):
     """A causal stack without cross-attention, all of it in one call."""
+
+    cache_dtype = torch.float16
 
     def __init__(self, stack: Stack, settings: StackSettings) -> None:
         super().__init__()
@@ -109,7 +113,8 @@ class NativeStack(nn.Module):
         assert memory is None
         b, n, _ = x.shape
         m = start + n
-        cache = Cache(self.settings, b, n, x.device) if cache is None else cache
+        cache = Cache(self.settings, b, n, x.device, self.cache_dtype) if cache is None else cache
+        assert all(layer.k.dtype == self.cache_dtype for layer in cache.layers)
         x = x.clone(memory_format=torch.contiguous_format)
         seen = join_masks(mask, None if keep is None else padding_mask(keep))
         if seen is not None:
@@ -178,6 +183,16 @@ def _shallow(module: Module) -> Module:
     twin = copy.copy(module)
     twin._modules = dict(module._modules)
     return twin
+
+
+def _in_large_pages(tensor: Tensor) -> Tensor:
+    """A copy in pages of 2 MB where it is that large: reading it from end to end looks up fewer addresses."""
+    size = tensor.numel() * tensor.element_size()
+    if size < LARGE_PAGE:
+        return tensor.contiguous()
+    memory = mmap.mmap(-1, size)
+    memory.madvise(mmap.MADV_HUGEPAGE)
+    return torch.frombuffer(memory, dtype=tensor.dtype).view(tensor.shape).copy_(tensor)
 
 
 def _keys_and_values(cache: Cache) -> tuple[list[Tensor], list[Tensor]]:

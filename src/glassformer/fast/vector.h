@@ -62,11 +62,28 @@ static inline __m512 activate(int kind, __m512 x) {
 
 static inline __mmask16 left(int64_t n) { return n >= 16 ? 0xffff : (__mmask16)((1u << n) - 1); }
 
-static inline float dot(const float *a, const float *b, int d) {
+typedef uint16_t half;  // the bits of an fp16 number
+
+static inline __m512 load(__mmask16 m, const float *from) { return _mm512_maskz_loadu_ps(m, from); }
+
+static inline __m512 load(__mmask16 m, const half *from) { return _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(m, from)); }
+
+// d numbers as fp16; one too large for it becomes the largest that there is, not infinite.
+static inline void store(const float *from, int d, half *to) {
+    const __m512 most = _mm512_set1_ps(65504.f);
+    for (int i = 0; i < d; i += 16) {
+        const __mmask16 m = left(d - i);
+        __m512 x = _mm512_min_ps(_mm512_max_ps(load(m, from + i), _mm512_sub_ps(_mm512_setzero_ps(), most)), most);
+        _mm256_mask_storeu_epi16(to + i, m, _mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+    }
+}
+
+template <typename Number>
+static inline float dot(const float *a, const Number *b, int d) {
     __m512 sum = _mm512_setzero_ps();
     for (int i = 0; i < d; i += 16) {
         const __mmask16 m = left(d - i);
-        sum = _mm512_fmadd_ps(_mm512_maskz_loadu_ps(m, a + i), _mm512_maskz_loadu_ps(m, b + i), sum);
+        sum = _mm512_fmadd_ps(load(m, a + i), load(m, b + i), sum);
     }
     return _mm512_reduce_add_ps(sum);
 }

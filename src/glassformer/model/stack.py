@@ -3,6 +3,7 @@
 b batch, n length, m memory length
 """
 
+import torch
 from torch import Tensor, nn
 
 from glassformer.errors import UserError, require
@@ -53,6 +54,8 @@ class Block(nn.Module):
 
 class Stack(nn.Module):
     """Blocks one after the other. An encoder is neither causal nor has a memory; a decoder is causal."""
+
+    cache_dtype: torch.dtype | None = None  # of keys and values; None: as the weights
 
     def __init__(self, settings: StackSettings, causal: bool = False, d_memory: int | None = None) -> None:
         super().__init__()

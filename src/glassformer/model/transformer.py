@@ -77,7 +77,7 @@ class EncoderDecoder(nn.Module):
         return logits  # (b, n, N)
 
     def new_cache(self, b: int, capacity: int) -> Cache:
-        return _new_cache(self, self.settings.decoder, b, capacity)
+        return _new_cache(self, self.decoder, self.settings.decoder, b, capacity)
 
 
 class DecoderOnly(nn.Module):
@@ -115,7 +115,7 @@ class DecoderOnly(nn.Module):
         return logits  # (b, n, N)
 
     def new_cache(self, b: int, capacity: int) -> Cache:
-        return _new_cache(self, self.settings.decoder, b, capacity)
+        return _new_cache(self, self.decoder, self.settings.decoder, b, capacity)
 
 
 class EncoderOnly(nn.Module):
@@ -194,6 +194,6 @@ def _run(
     return states  # (b, n, d)
 
 
-def _new_cache(model: nn.Module, settings: StackSettings, b: int, capacity: int) -> Cache:
+def _new_cache(model: nn.Module, decoder: Stack, settings: StackSettings, b: int, capacity: int) -> Cache:
     weight: Tensor = next(p for p in model.parameters() if torch.is_floating_point(p))
-    return Cache(settings, b, capacity, weight.device, weight.dtype)
+    return Cache(settings, b, capacity, weight.device, decoder.cache_dtype or weight.dtype)

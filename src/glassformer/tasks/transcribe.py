@@ -9,7 +9,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from glassformer.data.audio_augment import AugmentSettings, augment_vectors, augment_wave, change_tempo, hide_parts
+from glassformer.data.audio_augment import (
+    AugmentSettings,
+    augment_vectors,
+    augment_wave,
+    change_tempo,
+    hide_parts,
+    pairs_to_join,
+)
 from glassformer.data.audio_store import AudioStore
 from glassformer.data.batch import Rows, by_length, cut, pad, plan_epoch
 from glassformer.data.features import FeatureSettings, extract, pad_features
@@ -142,11 +149,21 @@ class TranscribeJob:
             waves = [augment_wave(wave, self.features.rate, augment, random) for wave in waves]
         features = [change_tempo(f, augment, random) for f in extract(waves, self.features)]
         features = [hide_parts(f, augment, random) for f in features]
-        return self._batch(features, self.train, planned.rows)
+        targets = [self.train.tokens[i] for i in planned.rows]
+        together = pairs_to_join(len(features), augment, random)
+        features = [torch.cat([features[i] for i in part]) for part in together]
+        return self._batch(features, [self._joined([targets[i] for i in part]) for part in together])
 
-    def _batch(self, features: list[Tensor], data: RecordingData, rows: Rows) -> SpeechBatch:
+    def _joined(self, targets: list[Rows]) -> Rows:
+        """The tokens of transcripts that are said one after the other."""
+        if len(targets) == 1:
+            return targets[0]
+        tokenizer = self.train.tokenizer
+        text = " ".join(tokenizer.decode(target.tolist()) for target in targets)
+        return np.array(tokenizer.encode(text), dtype=np.int64)
+
+    def _batch(self, features: list[Tensor], targets: list[Rows]) -> SpeechBatch:
         batch, keep = pad_features(features)
-        targets = [data.tokens[i] for i in rows]
         target_in, _ = pad(targets, before=START)
         target_out, real = pad(targets, after=END)
         return SpeechBatch(batch, keep, target_in, target_out, int(real.sum())).to(self.device)
@@ -181,7 +198,7 @@ class TranscribeJob:
         for part in cut(rows, np.max([side[rows] for side in lengths], axis=0), settings.batch_tokens):
             features = extract([data.audio[i] for i in part], self.features)
             heard |= {i: f for i, f in zip(part.tolist(), features, strict=True) if i < settings.n_translated}
-            batch = self._batch(features, data, part)
+            batch = self._batch(features, [data.tokens[i] for i in part])
             total += float(self.loss_of(batch, 0.0))
             n_tokens += batch.n_tokens
         loss = total / n_tokens
