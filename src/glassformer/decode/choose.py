@@ -3,6 +3,7 @@
 r rows, N vocabulary
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -10,7 +11,7 @@ from torch import Tensor
 
 from glassformer.decode.complete_options import CompleteOptions
 from glassformer.decode.filters import keep_min_p, keep_top_k, keep_top_p
-from glassformer.fast import native
+from glassformer.model.heads import log_totals
 
 
 @dataclass(frozen=True)
@@ -36,10 +37,11 @@ def choose_next(
     options: CompleteOptions,
     generators: list[torch.Generator],
     settled: int | None = None,
+    totals: Callable[[Tensor], Tensor] = log_totals,
 ) -> list[Chosen]:
     """One token for each row of scores (r, N); a generator a row, so that a batch draws as its rows alone do.
 
-    One that is `settled` already is only told with its probability.
+    One that is `settled` already is only told with its probability. `totals` is the model's own way to sum scores up.
     """
     scores = scores.float()
     shares = distribution(scores, said, options) if settled is None else None
@@ -50,7 +52,7 @@ def choose_next(
     else:
         ids = torch.stack([draw(row, g) for row, g in zip(shares, generators, strict=True)])
     # Of all that may come only what is told is made log-probabilities of: the vocabulary is large.
-    total = log_totals(scores)
+    total = totals(scores)
     found = (scores.gather(1, ids[:, None])[:, 0] - total).tolist()
     alternatives: list[tuple[tuple[int, float], ...]] = [()] * len(said)
     if options.alternatives:
@@ -65,19 +67,6 @@ def best_of(scores: Tensor) -> Tensor:
     if scores.device.type == "cpu":
         return torch.from_numpy(scores.numpy().argmax(axis=-1))
     return scores.argmax(dim=-1)
-
-
-def log_totals(scores: Tensor) -> Tensor:
-    """The logarithm of the sum of each row's exponentials (r); row by row, which stays in the processor's cache."""
-    if native.is_in_use() and scores.device.type == "cpu":
-        scores, found = scores.contiguous(), torch.empty(len(scores))
-        native.library().glassformer_log_totals(
-            scores.data_ptr(), scores.shape[1], len(scores), found.data_ptr(), torch.get_num_threads()
-        )
-        return found
-    highest = scores.amax(dim=-1)
-    totals = torch.stack([(row - most).exp_().sum() for row, most in zip(scores, highest, strict=True)])
-    return highest + totals.log()
 
 
 def distribution(scores: Tensor, said: list[Said], options: CompleteOptions) -> Tensor | None:

@@ -85,11 +85,6 @@ def library() -> ctypes.CDLL:
     return found
 
 
-def is_in_use() -> bool:
-    """Whether the compiled code is there already; asking compiles nothing."""
-    return _found.cache_info().currsize > 0 and why_no_native() is None
-
-
 @functools.cache
 def _found() -> tuple[str | None, ctypes.CDLL | None]:
     if not (platform.system() == "Linux" and "avx512_vnni" in _processor()):

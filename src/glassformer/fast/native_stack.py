@@ -70,6 +70,15 @@ class NativeLinear(nn.Module):
         return out
 
 
+def log_totals(scores: Tensor) -> Tensor:
+    """As `model.heads.log_totals`: the logarithm of the sum of each row's exponentials (r)."""
+    scores, found = scores.contiguous(), torch.empty(len(scores))
+    native.library().glassformer_log_totals(
+        scores.data_ptr(), scores.shape[1], len(scores), found.data_ptr(), torch.get_num_threads()
+    )
+    return found
+
+
 class NativeStack(nn.Module):
     """A causal stack without cross-attention, all of it in one call."""
 
@@ -175,6 +184,7 @@ def run_natively(model: DecoderOnly) -> DecoderOnly:
     if isinstance(model.head, TokenHead):
         fast.head = _shallow(model.head)
         fast.head.w = NativeLinear(model.head.w)  # type: ignore[assignment]
+    fast.log_totals = log_totals
     return fast
 
 

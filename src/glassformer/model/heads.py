@@ -40,6 +40,13 @@ class TokenHead(nn.Module):
         return logits  # (b, n, N)
 
 
+def log_totals(scores: Tensor) -> Tensor:
+    """The logarithm of the sum of each row's exponentials (r); row by row, which stays in the processor's cache."""
+    highest = scores.amax(dim=-1)
+    totals = torch.stack([(row - most).exp_().sum() for row, most in zip(scores, highest, strict=True)])
+    return highest + totals.log()
+
+
 class PooledHead(nn.Module):
     """One result for the whole sequence: pool, maybe transform, project."""
 

@@ -3,6 +3,7 @@
 b batch, n target length, m source length, d width, N vocabulary
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -10,7 +11,7 @@ from torch import Tensor, nn
 
 from glassformer.errors import require
 from glassformer.model.cache import Cache
-from glassformer.model.heads import TokenHead, build_head
+from glassformer.model.heads import TokenHead, build_head, log_totals
 from glassformer.model.inputs import Tokens, build_input, check_rows
 from glassformer.model.settings import (
     DecoderOnlySettings,
@@ -92,6 +93,7 @@ class DecoderOnly(nn.Module):
         self.source = Tokens(settings.source, settings.decoder.d_model)
         self.decoder = Stack(settings.decoder, causal=True)
         self.head = build_head(settings.head, settings.decoder.d_model, settings.source.vocab_size)
+        self.log_totals: Callable[[Tensor], Tensor] = log_totals  # of scores; a fast engine brings its own
         self.tie()
 
     def tie(self) -> None:

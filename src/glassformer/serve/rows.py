@@ -198,7 +198,8 @@ class Rows:
         for options, places in groups.items():
             mine = scores if len(places) == len(rows) else scores[places]
             said, generators = [rows[i].said for i in places], [rows[i].generator for i in places]
-            for i, chosen in zip(places, choose_next(mine, said, options, generators), strict=True):
+            found = choose_next(mine, said, options, generators, totals=self.completer.model.log_totals)
+            for i, chosen in zip(places, found, strict=True):
                 rows[i].take(chosen, self.completer)
         self._finish({row.job for row in rows if row.ended})
 

@@ -53,7 +53,8 @@ class Generator:
             if self.is_full and not self.options.slide:
                 return
             said = [self.said[row] for row in self.rows]
-            chosen = choose_next(self._scores(), said, self.options, [self.generators[row] for row in self.rows])
+            generators = [self.generators[row] for row in self.rows]
+            chosen = choose_next(self._scores(), said, self.options, generators, totals=self.model.log_totals)
             for row, token in zip(self.rows, chosen, strict=True):
                 self.said[row].ids.append(token.id)
                 if token.id in self.ends:
