@@ -17,6 +17,7 @@ from glassformer.data.audio_augment import (
     augment_wave,
     change_tempo,
     hide_parts,
+    pairs_to_join,
     stretched_cepstra,
 )
 from glassformer.data.features import (
@@ -215,3 +216,10 @@ def test_tempo_changes_the_length_and_not_the_values(seed: int) -> None:
     assert len(changed) != 100
     torch.testing.assert_close(changed, torch.linspace(0, 1, len(changed))[:, None].repeat(1, 3))
     assert change_tempo(hill, NONE, generator(seed)) is hill
+
+
+@given(n=st.integers(1, 30), joined=st.sampled_from([0.0, 0.5, 1.0]), seed=st.integers(0, 99))
+def test_each_recording_of_a_batch_is_heard_once(n: int, joined: float, seed: int) -> None:
+    together = pairs_to_join(n, replace(NONE, joined=joined), generator(seed))
+    assert sorted(i for part in together for i in part) == list(range(n))
+    assert {0.0: [n], 0.5: [n, (n + 1) // 2], 1.0: [(n + 1) // 2]}[joined].count(len(together)) > 0

@@ -73,6 +73,29 @@ def test_resumed_is_unbroken_to_the_bit(tmp_path: Path, monkeypatch: pytest.Monk
     assert all(torch.equal(one[name], two[name]) for name in one)
 
 
+def test_joined_recordings_say_both_transcripts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As long as both, with a space between the words, and never two others than the plan's."""
+    heard: list[tuple[list[str], list[str], list[int], list[int]]] = []
+    load = task.TranscribeJob.load
+
+    def recording(self: task.TranscribeJob, planned: task.Planned) -> task.SpeechBatch:
+        batch = load(self, planned)
+        said = [self.train.tokenizer.decode(row.tolist()) for row in batch.target_out]
+        alone = [self.train.tokenizer.decode(self.train.tokens[i].tolist()) for i in planned.rows]
+        lengths = [batch.features.shape[1]] * len(said) if batch.keep is None else batch.keep.sum(dim=1).tolist()
+        heard.append((said, alone, lengths, [int(self.train.audio.lengths[i]) for i in planned.rows]))
+        return batch
+
+    monkeypatch.setattr(task.TranscribeJob, "load", recording)
+    plain = {"speeds": [1.0], "noise": 0.0, "gain": 0.0, "n_time_masks": 0, "n_feature_masks": 0, "joined": 1.0}
+    trained(tmp_path, augment=plain, train={"steps": 3, "batch_tokens": 100})
+    assert len(heard) >= 3
+    for said, alone, lengths, samples in heard:
+        assert len(said) == (len(alone) + 1) // 2
+        assert sorted(" ".join(said).split()) == sorted(" ".join(alone).split())
+        assert abs(sum(lengths) - sum(samples) / (RATE / 100)) <= 2 * len(alone)  # a hundred frames a second
+
+
 def test_vectors_and_bpe(tmp_path: Path) -> None:
     random = np.random.default_rng(0)
     lines = []
