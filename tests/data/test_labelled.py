@@ -82,6 +82,28 @@ def test_two_columns_without_names(tmp_path: Path, order: str) -> None:
     assert [(t[0], y) for _, t, y in rows(write(tmp_path, "\n".join(lines)))] == pairs
 
 
+def test_numbers_of_rows_that_the_header_does_not_name(tmp_path: Path) -> None:
+    path = write(tmp_path, "text\tlabel\n" + "".join(f"{i}\tfilm number {i}\t{i % 3}\n" for i in range(9)))
+    assert rows(path)[:2] == [(2, ("film number 0",), "0"), (3, ("film number 1",), "1")]
+    assert rows(path, text="text", label="label") == rows(path)
+    assert "the first column is taken for row numbers" in open_labelled([path]).notes[1]
+    with pytest.raises(UserError, match=r"data.tsv has 3 columns, but its lines have 2"):
+        rows(write(tmp_path, "text\tid\tlabel\ngood\tyes\nbad\tno\n"))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (",\n,\n", "holds nothing that can be read"),
+        ("a" * 2**20 + "\n", "holds nothing that can be read"),
+        ("\u3000\n", "nothing but empty lines"),
+    ],
+)
+def test_tables_without_a_row(tmp_path: Path, text: str, said: str) -> None:
+    with pytest.raises(UserError, match=said):
+        rows(write(tmp_path, text, "a.csv"))
+
+
 def test_columns_by_number(tmp_path: Path) -> None:
     text = "7\tgood it is\tnot so\tA\n8\tbad it is\toh well\tB\n"
     assert rows(write(tmp_path, text), text="2", text2="3", label="4")[1] == (2, ("bad it is", "oh well"), "B")

@@ -58,6 +58,26 @@ def test_tsv_header_by_obvious_names(tmp_path: Path) -> None:
     assert "source is the source, Target the target" in open_pairs([path]).notes[0]
 
 
+def test_numbers_of_rows_that_the_header_does_not_name(tmp_path: Path) -> None:
+    path = save(tmp_path, "p.tsv", "en\tde\n1\tone\tein\n2\ttwo\tzwei\n")
+    assert sides(path) == [("one", "ein"), ("two", "zwei")] == sides(path, source="en", target="de")
+    assert "the first column is taken for row numbers" in open_pairs([path]).notes[1]
+
+
+@pytest.mark.parametrize("text", ["source\tid\ttarget\none\tein\ntwo\tzwei\n", "en\tde\na\tb\tc\td\ne\tf\tg\th\n"])
+def test_a_header_of_another_width(tmp_path: Path, text: str) -> None:
+    said = refusal(save(tmp_path, "p.tsv", text))
+    n, m = (line.count("\t") + 1 for line in text.splitlines()[:2])
+    assert f"p.tsv has {n} columns, but its lines have {m}" in said
+
+
+@pytest.mark.parametrize(
+    ("name", "text"), [("p.csv", ",\n,\n"), ("p.csv", "a" * 2**20 + "\n"), ("p.csv", "\u3000,\u3000\n")]
+)
+def test_tables_without_a_row(tmp_path: Path, name: str, text: str) -> None:
+    assert "holds nothing that can be read in its first" in refusal(save(tmp_path, name, text))
+
+
 @pytest.mark.parametrize("head", ["en,de", "German,English", "src,tgt", "en_US,de-DE"])
 def test_csv_header(tmp_path: Path, head: str) -> None:
     assert sides(save(tmp_path, "p.csv", f"{head}\none,ein\ntwo,zwei\n")) == [("one", "ein"), ("two", "zwei")]

@@ -34,6 +34,10 @@ LISTS = {
     "plain.csv": 'a/one.wav,"hello, you"\na/two.flac,good bye\n',
     "header.csv": 'transcript;file\n"hello, you";a/one.wav\ngood bye;a/two.flac\n',
     "sphinx.tsv": "train\tid1\ta/one.wav\t99\thello, you\ntrain\tid2\ta/two.flac\t98\tgood bye\n",
+    "turned.tsv": "hello, you\ta/one.wav\ngood bye\ta/two.flac\n",
+    "folder.csv": 'file_name,transcription\na/one.wav,"hello, you"\na/two.flac,good bye\n',
+    "deep.csv": 'wav_filename,wav_filesize,transcript\na/one.wav,9,"hello, you"\na/two.flac,8,good bye\n',
+    "numbered.tsv": "path\ttext\n1\ta/one.wav\thello, you\n2\ta/two.flac\tgood bye\n",
     "list.jsonl": "".join(
         json.dumps({"id": "x", "audio_filepath": path, "duration": 1.0, "text": text}) + "\n" for path, text in WANTED
     ),
@@ -45,6 +49,49 @@ def test_lists(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text(LISTS[name], encoding="utf-8")
     assert rows(tmp_path / name) == WANTED
     assert holds_recordings(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "wanted"),
+    [
+        ("long.tsv", "a " * 70_000 + "\tb\nc\td\n", None),
+        ("return.tsv", "a\rb\tc\nd\te\n", None),
+        ("return.csv", "a\rb,c\nd,e\nf,g\n", None),
+        ("array.json", '[{"path": "a.wav", "text": "a"}, {"path": "b.wav", "text": "b"}]\n', "holds no JSON object"),
+        ("deep.json", "[" * 100_000 + "\n", "holds no JSON object"),
+        ("deep.txt", '{"a":' * 100_000 + "\n", "holds no JSON object"),
+        ("wide.tsv", "\u3000\n\u3000\n", "nothing but empty lines"),
+        ("wide.txt", "\u3000\n\u3000\n", "nothing but empty lines"),
+        ("endless.csv", "a" * 2**20 + "\n", "holds nothing that can be read"),
+    ],
+)
+def test_what_is_no_list_does_not_break_the_guess(tmp_path: Path, name: str, content: str, wanted: str | None) -> None:
+    (tmp_path / name).write_text(content, encoding="utf-8", newline="")
+    assert not holds_recordings(tmp_path / name)
+    if wanted is None:
+        assert list(read_recordings(open_recordings(tmp_path / name)))
+    else:
+        with pytest.raises(UserError, match=wanted):
+            open_recordings(tmp_path / name)
+
+
+def test_sounds_in_clips_beside_the_list(tmp_path: Path) -> None:
+    (tmp_path / "clips").mkdir()
+    for name in ("clips/a.wav", "clips/b.wav", "b.wav"):
+        write_sound(tmp_path / name, tone(0.1))
+    (tmp_path / "train.tsv").write_text("path\tsentence\na.wav\tone\nb.wav\ttwo\nc.wav\tthree\n")
+    assert [name for name, _ in rows(tmp_path / "train.tsv")] == ["clips/a.wav", "b.wav", "c.wav"]
+
+
+@pytest.mark.parametrize("name", ["x" * 5000 + ".wav", "a\0b.wav"])
+def test_a_path_that_cannot_be_is_a_file_that_is_not_there(tmp_path: Path, name: str) -> None:
+    for good in ("a.wav", "b.wav"):
+        write_sound(tmp_path / good, tone(0.2))
+    (tmp_path / "a.tsv").write_text(f"a.wav\thello\nb.wav\tyou\n{name}\tbye\n")
+    files = open_recordings(tmp_path / "a.tsv")
+    report = check_recordings(files)
+    assert [(finding.lines, finding.reason[:27]) for finding in report.bad] == [((3,), "is a file that is not there")]
+    assert recordings_fingerprint(files)
 
 
 def test_columns_by_hand(tmp_path: Path) -> None:

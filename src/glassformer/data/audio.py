@@ -43,6 +43,14 @@ def is_recording(name: str) -> bool:
     return name.lower().endswith(SOUNDS + VECTORS)
 
 
+def is_there(path: Path) -> bool:
+    """Whether there is such a file; of a name that none can have, such as one far too long, there is none."""
+    try:
+        return path.exists()
+    except (OSError, ValueError):
+        return False
+
+
 def sound_info(path: Path) -> SoundInfo:
     """What a sound file says of itself, without reading its samples."""
     _check_file(path)
@@ -149,7 +157,7 @@ def level(wave: Series) -> float:
 
 
 def _check_file(path: Path) -> None:
-    require(path.exists(), f"There is no file {path}.", "Check the name.")
+    require(is_there(path), f"There is no file {path}.", "Check the name.")
     require(path.is_file(), f"{path} is not a file.", "Name a recording.")
     require(path.stat().st_size > 0, f"{path} is empty.", "Check that it was recorded to the end.")
 

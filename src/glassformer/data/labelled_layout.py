@@ -10,10 +10,13 @@ import numpy as np
 from glassformer.data.counted import counted
 from glassformer.data.layout import (
     check_names,
+    filled_rows,
     find_delimiter,
     guess_names,
+    header_shift,
     json_object,
     kind_by_name,
+    kind_of,
     read_field,
     split_rows,
 )
@@ -86,13 +89,12 @@ class _Profile:
 def guess_labelled(path: Path, asked: Columns) -> LabelledLayout:
     """The layout of one file, from its first lines and what was asked for."""
     lines = [line.decode("utf-8", errors="replace") for line in sample_lines(path)]
-    by_name = kind_by_name(path)
-    kind = by_name or ("jsonl" if next(filter(str.strip, lines)).lstrip()[0] == "{" else "tsv")
+    kind = kind_of(path, lines)
     if kind == "jsonl":
         return _json_layout(path, lines, asked)
     assert kind != "aligned"
     delimiter = "\t" if kind == "tsv" else find_delimiter(lines)
-    rows = [row for row in split_rows(kind, lines, delimiter) if any(cell.strip() for cell in row)]
+    rows = [[cell.strip() for cell in row] for row in filled_rows(path, kind, lines, delimiter)]
     widths = [len(row) for row in rows]
     n_columns = max(sorted(set(widths)), key=lambda n: (widths.count(n), n))
     require(
@@ -100,11 +102,12 @@ def guess_labelled(path: Path, asked: Columns) -> LabelledLayout:
         f"{path} has one column, but a text and its label need two.",
         "Put a tab between them (.tsv), or commas (.csv), or write JSON lines (.jsonl).",
     )
-    cells = [[cell.strip() for cell in row] for row in rows if len(row) == n_columns]
+    shift, said = header_shift(path, rows[0], n_columns) if _names_columns(rows[0], asked) else (0, [])
+    cells = [row for row in [[""] * shift + rows[0], *rows[1:]] if len(row) == n_columns]
     header = _is_header(cells, asked)
     names = cells[0] if header else None
     columns, note = _choose(path, names, cells[header:], n_columns, asked)
-    return LabelledLayout(kind, delimiter, header, n_columns, columns, notes=(note,))
+    return LabelledLayout(kind, delimiter, header, n_columns, columns, notes=(note, *said))
 
 
 def holds_labels(path: Path) -> bool:
@@ -162,6 +165,13 @@ def _choose(
         *texts,
         label,
     ), f"{first}{' and '.join(called[:-1])}: the text{'s' * (len(texts) - 1)}, {called[-1]}: the label."
+
+
+def _names_columns(first: list[str], asked: Columns) -> bool:
+    """Whether a line can be nothing but a header, whatever the others look like."""
+    plain = {name.lower() for name in first}
+    by_name = [name for name in asked.asked if not name.isdecimal()]
+    return any(name in first for name in by_name) or bool(plain.intersection(LABELS) and plain & _ALL_TEXTS)
 
 
 def _place(name: str, names: Sequence[str] | None) -> int:

@@ -45,7 +45,7 @@ class Layout:
     header: bool = False
     n_columns: int = 2
     columns: tuple[int, int] = (0, 1)
-    fields: tuple[str, str] = ("source", "target")  # of JSON lines; a dot leads into an object
+    fields: tuple[str, str] = ("source", "target")  # their names; in JSON lines a dot leads into an object
     notes: tuple[str, ...] = ()
 
 
@@ -55,14 +55,20 @@ def kind_by_name(path: Path) -> Kind | None:
     return _SUFFIXES.get(suffixes[-1]) if suffixes else None
 
 
+def kind_of(path: Path, lines: list[str]) -> Kind:
+    """What the name says, or else the first line that holds anything."""
+    first = next(filter(str.strip, lines), "").lstrip()
+    return kind_by_name(path) or ("jsonl" if first.startswith("{") else "tsv")
+
+
 def guess_layout(path: Path, source: str | None, target: str | None) -> Layout:
     """The layout of one file that holds both sides."""
     lines = [line.decode("utf-8", errors="replace") for line in sample_lines(path)]
-    kind = kind_by_name(path) or ("jsonl" if next(filter(str.strip, lines)).lstrip()[0] == "{" else "tsv")
+    kind = kind_of(path, lines)
     if kind == "jsonl":
         return _json_layout(path, lines, source, target)
     delimiter = "\t" if kind == "tsv" else find_delimiter(lines)
-    rows = [row for row in split_rows(kind, lines, delimiter) if any(cell.strip() for cell in row)]
+    rows = filled_rows(path, kind, lines, delimiter)
     # The most common number of columns; of equals the greater.
     n_columns = max(Counter(map(len, rows)).items(), key=lambda item: (item[1], item[0]))[0]
     require(
@@ -101,6 +107,7 @@ def _table_layout(
 ) -> Layout:
     header, notes = False, []
     columns: tuple[int, int] = (0, 1)
+    fields = Layout.fields
     if source is not None and target is not None:
         if source.isdecimal() and target.isdecimal() and not {source, target} <= set(first):
             columns = (int(source) - 1, int(target) - 1)
@@ -112,11 +119,13 @@ def _table_layout(
     elif (found := guess_names(first)) is not None:
         header, columns = True, found
     if header:
-        names = [first[column] for column in columns]
-        notes.append(f"The first line is a header; {names[0]} is the source, {names[1]} the target.")
+        fields = (first[columns[0]], first[columns[1]])
+        shift, note = header_shift(path, first, n_columns)
+        columns = (columns[0] + shift, columns[1] + shift)
+        notes += [f"The first line is a header; {fields[0]} is the source, {fields[1]} the target.", *note]
     elif n_columns > 2 and source is None:
         notes.append(f"There are {n_columns} columns; the first two are used.")
-    return Layout(kind, delimiter, header, n_columns, columns, notes=tuple(notes))
+    return Layout(kind, delimiter, header, n_columns, columns, fields, tuple(notes))
 
 
 def _json_layout(path: Path, lines: list[str], source: str | None, target: str | None) -> Layout:
@@ -141,6 +150,18 @@ def _json_layout(path: Path, lines: list[str], source: str | None, target: str |
         )
     fields = (texts[found[0]], texts[found[1]])
     return Layout("jsonl", fields=fields, notes=(f"{fields[0]} is the source, {fields[1]} the target.",))
+
+
+def header_shift(path: Path, names: list[str], n_columns: int) -> tuple[int, list[str]]:
+    """How far the columns lie to the right of their names, and a sentence on it: R gives its row numbers no name."""
+    if len(names) == n_columns:
+        return 0, []
+    require(
+        len(names) + 1 == n_columns,
+        f"The header of {path} has {counted(len(names), 'column')}, but its lines have {n_columns}.",
+        "Give each column one name.",
+    )
+    return 1, ["The header has one name less than there are columns: the first column is taken for row numbers."]
 
 
 def check_names(
@@ -196,3 +217,14 @@ def split_rows(kind: Kind, lines: list[str], delimiter: str) -> list[list[str]]:
             return rows
         except csv.Error:
             continue
+
+
+def filled_rows(path: Path, kind: Kind, lines: list[str], delimiter: str) -> list[list[str]]:
+    """The rows that hold anything; that there are none is an error."""
+    rows = [row for row in split_rows(kind, lines, delimiter) if any(map(str.strip, row))]
+    require(
+        bool(rows),
+        f"{path} holds nothing that can be read in its first {counted(len(lines), 'line')}.",
+        "Check that it is a table with its cells filled.",
+    )
+    return rows

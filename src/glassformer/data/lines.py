@@ -77,7 +77,7 @@ def check_text(path: Path) -> None:
         start = file.read(2)
     require(start != b"", f"{path} is empty.", "Check that it was written to the end.")
     require(start not in _UTF_16, f"{path} is UTF-16, not UTF-8.", "Convert it: iconv -f UTF-16 -t UTF-8 OLD > NEW.")
-    lines = [line for line in sample_lines(path) if line.strip()]
+    lines = [line for line in sample_lines(path) if line.decode("utf-8", errors="replace").strip()]
     require(bool(lines), f"{path} holds nothing but empty lines.", "Check that it was written to the end.")
     n_bad = sum(not _is_text(line) for line in lines)
     require(

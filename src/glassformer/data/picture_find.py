@@ -18,7 +18,7 @@ from glassformer.data.idx import is_idx, labels_beside, read_idx
 from glassformer.data.labelled import open_labelled, read_labelled
 from glassformer.data.labelled_layout import Columns
 from glassformer.data.labels import Raw
-from glassformer.data.layout import find_delimiter, json_object, kind_by_name, split_rows
+from glassformer.data.layout import find_delimiter, json_object, kind_by_name, kind_of, split_rows
 from glassformer.data.lines import sample_lines
 from glassformer.data.picture_file import is_picture_name
 from glassformer.data.series import X_NAMES, labels_of, load_arrays, pick_array
@@ -164,7 +164,7 @@ def _in_table(path: Path, columns: Columns, skipped: list[str]) -> FiledPictures
 def _path_column(path: Path, columns: Columns) -> str | None:
     """The column or field of a table in which most values end as the names of pictures do."""
     lines = [line.decode("utf-8", errors="replace") for line in sample_lines(path, 100)]
-    kind = kind_by_name(path) or ("jsonl" if lines and lines[0].lstrip().startswith("{") else "tsv")
+    kind = kind_of(path, lines)
     if kind == "jsonl":
         rows = [record for record in map(json_object, lines) if record]
         names = [columns.text] if columns.text else list(rows[0]) if rows else []

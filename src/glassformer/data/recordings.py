@@ -4,21 +4,21 @@ A line that cannot be used comes as a BadLine with its number; paths are seen fr
 not here: what is inside the sounds (`audio`), and what they look like as a whole (`recordings_check`).
 """
 
-import csv
 import hashlib
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from glassformer.data.audio import is_recording
-from glassformer.data.layout import guess_layout, kind_by_name
+from glassformer.data.audio import is_recording, is_there
+from glassformer.data.layout import guess_layout, json_object, kind_of, split_rows
 from glassformer.data.lines import check_text, fingerprint, sample_lines
 from glassformer.data.pairs import BadLine, PairFiles, open_pairs, read_pairs
 from glassformer.errors import UserError, require
 
-PATHS = ("path", "file", "audio", "wav", "filename", "recording", "audio_filepath", "audio_path", "source")
+_PATH_NAMES = "path file audio wav filename file_name wav_filename recording audio_filepath audio_path source"
+PATHS = _PATH_NAMES.split()
 TEXTS = ("text", "transcript", "sentence", "transcription", "words", "target")
+CLIPS = "clips"  # the folder beside Common Voice's own lists
 MOST = 10_000  # characters of a transcript
 
 
@@ -83,11 +83,13 @@ def read_recordings(files: RecordingFiles) -> Iterator[Recording | BadLine]:
     if files.pairs is None:
         yield from _read_folder(files.path)
         return
+    folder = files.path.parent
     for item in read_pairs(files.pairs):
         if isinstance(item, BadLine):
             yield item
-        else:
-            yield Recording(item.line, files.path.parent / item.source, item.target)
+            continue
+        path, clip = folder / item.source, folder / CLIPS / item.source
+        yield Recording(item.line, clip if not is_there(path) and is_there(clip) else path, item.target)
 
 
 def recordings_fingerprint(files: RecordingFiles) -> str:
@@ -97,7 +99,7 @@ def recordings_fingerprint(files: RecordingFiles) -> str:
         digest.update(fingerprint([files.path]).encode())
     for item in read_recordings(files):
         if isinstance(item, Recording):
-            size = item.path.stat().st_size if item.path.is_file() else -1
+            size = item.path.stat().st_size if is_there(item.path) else -1
             digest.update(f"{item.path.name} {size} {item.text}\n".encode())
     return digest.hexdigest()
 
@@ -123,24 +125,21 @@ def _read_folder(folder: Path) -> Iterator[Recording | BadLine]:
 def _guess_columns(path: Path) -> tuple[str | None, str | None]:
     """Names or numbers of the columns that hold path and text; nothing where the first two are meant."""
     lines = [line.decode("utf-8", errors="replace") for line in sample_lines(path, 50)]
-    lines = [line for line in lines if line.strip()]
-    if kind_by_name(path) == "jsonl" or lines[0].lstrip().startswith("{"):
-        try:
-            names = list(json.loads(lines[0]))
-        except (ValueError, TypeError):
-            return None, None
-        return _by_name(names) or (None, None)
-    delimiter = guess_layout(path, None, None).delimiter
-    rows = list(
-        csv.reader(lines, delimiter=delimiter, quoting=csv.QUOTE_NONE if delimiter == "\t" else csv.QUOTE_MINIMAL)
-    )
-    if found := _by_name([cell.strip() for cell in rows[0]]):
+    kind = kind_of(path, lines)
+    if kind == "jsonl":
+        first = next((record for record in map(json_object, lines) if record), {})
+        return _by_name(list(first)) or (None, None)
+    layout = guess_layout(path, None, None)
+    n = layout.n_columns
+    rows = [[cell.strip() for cell in row] for row in split_rows(kind, lines, layout.delimiter)]
+    rows = [row for row in rows if any(row)]
+    if rows and (found := _by_name(rows[0])) is not None:
         return found
-    n = min(map(len, rows))
-    sounds = [sum(is_recording(row[column].strip()) for row in rows) for column in range(n)]
-    if n < 3 or 2 * max(sounds) < len(rows):
-        return None, None
+    rows = [row for row in rows if len(row) == n]
+    sounds = [sum(is_recording(row[column]) for row in rows) for column in range(n)]
     column = sounds.index(max(sounds))
+    if 2 * max(sounds) < max(1, len(rows)) or (n == 2 and column == 0):
+        return None, None
     return str(column + 1), str(n if column != n - 1 else n - 1)
 
 

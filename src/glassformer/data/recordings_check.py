@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from glassformer.data.audio import Series, is_vectors, level, read_sound, read_vectors, sound_info
+from glassformer.data.audio import Series, is_there, is_vectors, level, read_sound, read_vectors, sound_info
 from glassformer.data.counted import counted
 from glassformer.data.findings import BAD, ODD, Finding, FirstLines, explain_findings, having_seen
 from glassformer.data.pairs import BadLine
@@ -136,7 +136,7 @@ def _read(path: Path, width: int) -> tuple[Series, int]:
 def _reason(path: Path, error: UserError) -> str:
     """The message as a sentence about a line, so that equal faults are counted together."""
     message = error.message.rstrip(".")
-    return f"is a file that is not there: {path.name}" if not path.exists() else f"has a recording: {message}"
+    return f"is a file that is not there: {path.name}" if not is_there(path) else f"has a recording: {message}"
 
 
 def _oddities(series: Series) -> list[str]:
