@@ -53,6 +53,18 @@ def picture_classifier(path: Path) -> Classifier:
     return Classifier(LoadedModel(path, "classify", model.eval(), None, None, about))
 
 
+def series_classifier(path: Path) -> Classifier:
+    torch.manual_seed(4)
+    data = {
+        "source": {"kind": "vectors", "n_features": 3},
+        "encoder": STACK,
+        "head": {"kind": "class", "n_classes": 2},
+    }
+    model = build(config.parse(EncoderOnlySettings, data))
+    about = {"labels": {"kind": "class", "names": ["up", "down"]}, "input": "vectors", "n_features": 3}
+    return Classifier(LoadedModel(path, "classify", model.eval(), None, None, about))
+
+
 def words() -> Tokenizer:
     return train_tokenizer(TEXTS * 3, "bpe", 300, sentences=False)
 

@@ -1,4 +1,4 @@
-"""Pictures in requests, names of models and of languages."""
+"""Pictures and series in requests, names of models and of languages."""
 
 import base64
 import io
@@ -15,7 +15,7 @@ from glassformer.serve.limits import Limits
 from glassformer.serve.models import Served, load_models, name_languages
 from glassformer.tasks.classifier import Classifier
 from tests.serve.conftest import running
-from tests.serve.models import picture_classifier
+from tests.serve.models import picture_classifier, series_classifier
 
 
 def picture(seed: int, size: int = 12) -> bytes:
@@ -67,6 +67,30 @@ def test_what_is_no_picture_is_refused(address: str, body: dict[str, object], st
     assert answer.status_code == status
     assert about in answer.json()["error"]
     assert "/tmp" not in answer.text
+
+
+def test_series_are_judged_as_on_the_command_line() -> None:
+    judge = series_classifier(Path("model"))
+    draw = np.random.default_rng(1)
+    given = [draw.normal(size=(n, 3)).astype(np.float32) for n in (5, 2, 9)]
+    with running({"judge": Served("judge", judge)}, Limits(characters=60)) as address:
+
+        def ask(series: object) -> httpx.Response:
+            return httpx.post(f"{address}/api/classify", json={"series": series})
+
+        answers = ask([values.tolist() for values in given]).json()["answers"]
+        for ours, theirs in zip(answers, judge.classify(given), strict=True):
+            assert ours["label"] == theirs.label
+            assert ours["probabilities"] == pytest.approx(dict(theirs.probabilities), abs=1e-5)
+        for series, status, about in (
+            ([[[1.0, 2.0]]], 400, "2 numbers a step"),
+            ([[[1.0, 2.0, 1e39]]], 400, "too large"),
+            ([[[1.0, 2.0, 3.0], [1.0]]], 400, "unequal"),
+            ([[[0.0] * 3] * 21], 413, "63"),
+        ):
+            refused = ask(series)
+            assert refused.status_code == status
+            assert about in refused.json()["error"]
 
 
 def test_names_of_models_and_languages() -> None:

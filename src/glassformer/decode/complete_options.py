@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from glassformer.decode.options import COLDEST
 from glassformer.errors import require
 
 
@@ -37,6 +38,8 @@ class CompleteOptions:
         for name, least in (("max_tokens", 1), ("top_k", 0), ("n", 1), ("alternatives", 0), ("temperature", 0)):
             value = getattr(self, name)
             require(value >= least, f"{name} is {value}.", f"It must be {least} or more.")
+        if self.temperature < COLDEST:
+            object.__setattr__(self, "temperature", 0.0)  # all but the best are as good as impossible
         require(0 < self.top_p <= 1, f"top_p is {self.top_p}.", "It must be above 0 and at most 1.")
         require(0 <= self.min_p < 1, f"min_p is {self.min_p}.", "It must be 0 or more and below 1.")
         require(

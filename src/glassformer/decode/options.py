@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 from glassformer.errors import require
 
+COLDEST = 1e-6  # of temperatures: scores over less than this overflow
+
 
 @dataclass(frozen=True, kw_only=True)
 class DecodeOptions:
@@ -29,9 +31,11 @@ class DecodeOptions:
         for name, least in (("beam", 1), ("nbest", 1), ("max_len", 1), ("top_k", 0), ("no_repeat", 0)):
             value = getattr(self, name)
             require(value >= least, f"{name} is {value}.", f"It must be {least} or more.")
-        require(self.length_penalty >= 0, f"length_penalty is {self.length_penalty}.", "It must be 0 or more.")
+        require(0 <= self.length_penalty <= 10, f"length_penalty is {self.length_penalty}.", "It must be 0 to 10.")
         require(
-            self.temperature > 0, f"temperature is {self.temperature}.", "It must be above 0; for greedy use beam 1."
+            self.temperature >= COLDEST,
+            f"temperature is {self.temperature}.",
+            f"It must be {COLDEST:.6f} or more; for greedy use beam 1.",
         )
         require(0 < self.top_p <= 1, f"top_p is {self.top_p}.", "It must be above 0 and at most 1.")
         require(0 <= self.min_p < 1, f"min_p is {self.min_p}.", "It must be 0 or more and below 1.")

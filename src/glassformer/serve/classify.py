@@ -48,4 +48,8 @@ def kept_picture(hub: Hub, data: bytes) -> AbstractAsyncContextManager[Path]:
 def _as_array(rows: list[list[float]]) -> Any:
     if not rows or not rows[0] or len({len(row) for row in rows}) > 1:
         raise ApiError(400, "A series is empty, or its steps have unequal lengths.", "Give rows of numbers.", "series")
-    return np.array(rows, dtype=np.float32)
+    with np.errstate(over="ignore"):
+        series = np.array(rows, dtype=np.float32)
+    if not np.isfinite(series).all():
+        raise ApiError(400, "A series holds a number that is too large.", "Give numbers up to 3e38.", "series")
+    return series

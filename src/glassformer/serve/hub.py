@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable, Hashable, Sequence
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
+import numpy as np
 from fastapi import Request
 
 from glassformer.decode.complete_options import CompleteOptions
@@ -59,7 +60,7 @@ class Hub:
         return self.models[name]
 
     def check_texts(self, texts: Sequence[Any]) -> None:
-        """Not too many, not too long, and whole: texts, pairs of them, or lists of numbers."""
+        """Not too many, not too long, and whole: texts, pairs of them, lists or arrays of numbers."""
         n = sum(map(_size, texts))
         for name, given, most in (("texts", len(texts), self.limits.texts), ("characters", n, self.limits.characters)):
             if given > most:
@@ -150,6 +151,8 @@ def _size(given: Any) -> int:
         except UnicodeEncodeError:
             raise ApiError(400, "A text holds half a character.", "Send whole ones.") from None
         return len(given)
+    if isinstance(given, np.ndarray):
+        return int(given.size)
     return sum(map(_size, given)) if given and isinstance(given[0], str) else len(given)
 
 

@@ -69,16 +69,16 @@ class Metrics:
             yield f"# HELP {full} {about}"
             yield f"# TYPE {full} {kind}"
             if kind == "gauge":
-                yield f"{full} {gauges.get(name, 0):g}"
+                yield f"{full} {gauges.get(name, 0):.15g}"
             elif kind == "counter":
                 for labels, n in self.counts[name].items():
-                    yield f"{full}{_shown(labels)} {n:g}"
+                    yield f"{full}{_shown(labels)} {n:.15g}"
             else:
                 for labels, row in self.times.items():
                     for bound, n in zip((*map(str, BUCKETS), "+Inf"), row[:-1], strict=True):
-                        yield f"{full}_bucket{_shown((*labels, ('le', bound)))} {n:g}"
-                    yield f"{full}_sum{_shown(labels)} {row[-1]:g}"
-                    yield f"{full}_count{_shown(labels)} {row[-2]:g}"
+                        yield f"{full}_bucket{_shown((*labels, ('le', bound)))} {n:.15g}"
+                    yield f"{full}_sum{_shown(labels)} {row[-1]:.15g}"
+                    yield f"{full}_count{_shown(labels)} {row[-2]:.15g}"
 
 
 def _shown(labels: Labels) -> str:
