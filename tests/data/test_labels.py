@@ -30,10 +30,26 @@ def test_classes_are_sorted_and_numbers_by_size() -> None:
         (["Paris, France", "Rome, Italy", "Paris, France"], "class"),
         (["nan", "1", "nan", "1"], "class"),
         ([("a",), ("a", "b"), ()], "classes"),
+        ([str(i) for i in range(100)] * 4, "class"),
+        ([str(i) for i in range(1, 78)] * 4, "class"),
+        ([str(i) for i in range(100)] * 3, "number"),
+        ([str(i) for i in range(2, 100)] * 9, "number"),
+        ([str(i) for i in range(100) if i != 50] * 9, "number"),
+        (["0,5", "1,5", "0,25", "5,0", "1,0"], "number"),
+        (["1,200", "3,500", "1,200", "3,500"], "class"),
+        (["1,2", "2,3", "1", "3", "1,2,3"], "classes"),
     ],
 )
 def test_kind_is_found(raw: list[str], kind: str) -> None:
     assert find_labels(raw, where).kind == kind
+
+
+def test_decimal_commas_are_read_and_what_may_be_thousands_is_refused() -> None:
+    numbers = ["0,5", "-1,25", "0,125", "10,0"]
+    assert find_labels(numbers, where).encode(numbers, where).tolist() == [0.5, -1.25, 0.125, 10.0]
+    with pytest.raises(UserError, match=r"line 3 has the label '1,200', which is no number.*nothing between thousands"):
+        find_labels(["900", "1,200"], where, kind="number")
+    assert find_labels(["1,2", "2,3"], where, kind="classes", separator=",").names == ("1", "2", "3")
 
 
 def test_kind_can_be_said() -> None:
@@ -86,5 +102,8 @@ def test_described() -> None:
     raw = ["a", "b", "a", "a"]
     labels = find_labels(raw, where)
     assert describe_labels(labels, labels.encode(raw, where)) == "One label for each, of 2: a 75.0%, b 25.0%."
+    many = [str(i) for i in range(30)] * 4
+    classes = find_labels(many, where)
+    assert describe_labels(classes, classes.encode(many, where)).endswith("(--kind number would make them numbers).")
     numbers = Labels("number")
     assert "from 1 to 3, 2 in the mean" in describe_labels(numbers, numbers.encode(["1", "3"], where))

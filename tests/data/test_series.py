@@ -66,6 +66,21 @@ def test_several_columns_are_many_classes(tmp_path: Path) -> None:
     assert read_series([path]).labels == [("0", "2"), ()]
 
 
+@pytest.mark.parametrize(
+    ("y", "labels"),
+    [
+        ([[7], [0]], ["7", "0"]),
+        ([[0.5], [1.5]], ["0.5", "1.5"]),
+        ([b"caf\xc3\xa9", b"b"], ["café", "b"]),
+        ([[b"a"], [b"b"]], ["a", "b"]),
+        ([[0, 0, 1], [1, 0, 0]], ["2", "0"]),
+        (np.eye(2, dtype=np.float32), ["0", "1"]),
+    ],
+)
+def test_one_label_each_in_another_shape(tmp_path: Path, y: Any, labels: list[str]) -> None:
+    assert read_series([saved(tmp_path / "a.npz", x=np.zeros((2, 3, 1)), y=np.array(y))]).labels == labels
+
+
 def test_texts_are_no_series(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text('{"text": "x", "label": 1}\n')
     assert not holds_series(tmp_path / "a.jsonl")
@@ -115,6 +130,7 @@ def test_broken_files(tmp_path: Path, content: bytes) -> None:
     [
         (['{"vectors": [[1, 2], [3]], "label": 1}'], "line 1 has no vectors, or vectors of different widths"),
         (['{"vectors": [[1]], "label": 1}', '{"vectors": [[1, 2]], "label": 1}'], "line 2 has 2 numbers a step"),
+        ([f'{{"vectors": [{10**400}], "label": 1}}'], "line 1 has a number that is far too large"),
         (['{"vectors": [[1]], "label": 1}', "no json"], "line 2 is not JSON"),
         (['{"vectors": [[1]], "label": 1}', '{"vectors": [[1]]}'], "1 of 2 lines have no field label"),
     ],

@@ -24,7 +24,7 @@ from glassformer.tasks.evaluate_classify import ClassifyReport, evaluate_classif
 from glassformer.tasks.model_dir import load_model
 from glassformer.tasks.train_classify import train_classify
 from glassformer.train.report import Report
-from tests.data.drawings import shapes, write_folders
+from tests.data.drawings import shapes, write_folders, write_idx
 from tests.tasks import labelled
 
 SMALL = {"encoder": {"d_model": 32, "n_layers": 1, "attention": {"n_heads": 2}, "feed_forward": {"d_ff": 64}}}
@@ -180,6 +180,19 @@ def test_another_size_is_used_and_learned_from(run: Path, tmp_path: Path) -> Non
 
 def subject(data: Path, **changes: Any) -> Any:
     return judge_pictures(find_pictures([data]), None, recipe(**changes))
+
+
+def test_folders_and_idx_labels_are_classes_however_they_look(tmp_path: Path) -> None:
+    pixels, _ = shapes(3 * 43, 0)
+    for i, one in enumerate(pixels):
+        (tmp_path / "signs" / f"{i % 43:05d}").mkdir(parents=True, exist_ok=True)
+        Image.fromarray(one).save(tmp_path / "signs" / f"{i % 43:05d}" / f"{i}.png")
+    labels = subject(tmp_path / "signs").labels
+    assert (labels.kind, len(labels.names), labels.names[42]) == ("class", 43, "00042")
+    images = write_idx(tmp_path / "a-images-idx3-ubyte", pixels)
+    write_idx(tmp_path / "a-labels-idx1-ubyte", np.arange(129, dtype=np.uint8) % 43)
+    assert subject(images).labels.kind == "class"
+    assert subject(images, labels="number").labels.kind == "number"
 
 
 def test_what_is_found_is_said(tmp_path: Path) -> None:

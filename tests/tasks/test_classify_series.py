@@ -10,7 +10,7 @@ import glassformer
 from glassformer.data.series import Series, read_series
 from glassformer.errors import UserError
 from glassformer.tasks.classifier import Classifier
-from glassformer.tasks.classify_series import exam_of_series, judge_series
+from glassformer.tasks.classify_series import Standard, exam_of_series, judge_series
 from glassformer.tasks.evaluate_classify import evaluate_classify
 from glassformer.tasks.train_classify import train_classify
 from tests.tasks.labelled import tiny_recipe
@@ -105,3 +105,14 @@ def test_widths_of_training_and_validation(tmp_path: Path) -> None:
     )
     with pytest.raises(UserError, match="b has vectors of another width than a"):
         judge_series(a, b, tiny_recipe())
+
+
+def test_means_and_deviations_are_true_ones() -> None:
+    random = np.random.default_rng(0)
+    far, constant = random.normal(1e4, 1.0, 300_000), np.full(300_000, 0.1)
+    values = np.stack([far, constant], axis=1).astype(np.float32)
+    exact = values.astype(np.longdouble)
+    found = Standard.of(np.split(values, 1000))
+    np.testing.assert_allclose(found.mean, exact.mean(axis=0).astype(np.float64), rtol=1e-6)
+    assert found.deviation[0] == pytest.approx(float(exact[:, 0].std()), rel=1e-5)
+    assert found.deviation[1] == 1.0

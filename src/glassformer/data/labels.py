@@ -4,6 +4,7 @@ Raw labels are strings, or tuples of strings where a file has lists. Deliberatel
 """
 
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -20,8 +21,11 @@ Raw = str | tuple[str, ...]
 Where = Callable[[int], str]  # the place of example i, for people: "train.tsv line 7"
 Targets = NDArray[np.int64] | NDArray[np.float32]
 
-MANY = 20  # different whole numbers that are still taken for classes
+MANY = 20  # different whole numbers that are still taken for classes, whichever they are
+SEVERAL = 4  # times that each is seen in the mean, where more of them, without a gap from 0 or 1 on, are classes
 SHOWN = 8  # classes that are listed
+_WITH_COMMA = re.compile(r"-?\d+,\d+")
+_DECIMAL_COMMA = re.compile(r"-?(?:0,\d+|\d+,(?!\d{3}$)\d+)")  # what may be 1,200 as well as 1.200 is no number
 
 
 @dataclass(frozen=True)
@@ -65,7 +69,8 @@ class Labels:
         number = _number(label) if isinstance(label, str) else None
         if number is None:
             raise UserError(
-                f"{where(i)} has the label {label!r}, which is no number.", "Correct it, or use --kind class."
+                f"{where(i)} has the label {label!r}, which is no number.",
+                "Correct it (a point before decimals, nothing between thousands), or use --kind class.",
             )
         return number
 
@@ -77,7 +82,9 @@ def find_labels(
     texts = [label for label in raw if isinstance(label, str)]
     lists = len(texts) < len(raw)
     distinct = Counter(texts)
-    separator = separator if separator is not None else _separator(distinct)
+    if separator is None:
+        measured = kind is None and all(map(_WITH_COMMA.fullmatch, distinct))
+        separator = "" if measured else _separator(distinct)
     if kind is None:
         kind = "classes" if lists or separator else "number" if _are_measures(distinct) else "class"
     require(
@@ -128,7 +135,9 @@ def describe_labels(labels: Labels, targets: Targets) -> str:
     shown = ", ".join(f"{labels.names[i]} {n[i] / len(targets):.1%}" for i in order)
     more = ", …" if labels.n_out > SHOWN else ""
     how = "One label" if labels.kind == "class" else "Any number of labels"
-    return f"{how} for each, of {labels.n_out}: {shown}{more}."
+    numbers = labels.kind == "class" and labels.n_out > MANY and all(_number(name) is not None for name in labels.names)
+    besides = " (--kind number would make them numbers)" if numbers else ""
+    return f"{how} for each, of {labels.n_out}: {shown}{more}{besides}."
 
 
 def split_label(label: Raw, separator: str) -> tuple[str, ...]:
@@ -150,9 +159,13 @@ def _separator(distinct: Counter[str]) -> str:
 
 def _are_measures(distinct: Counter[str]) -> bool:
     numbers = [_number(label) for label in distinct]
-    if not numbers or any(number is None for number in numbers):
+    found = {number for number in numbers if number is not None}
+    if not numbers or None in numbers:
         return False
-    return len(numbers) > MANY or any(number != int(number) for number in numbers if number is not None)
+    if any(number != int(number) for number in found):
+        return True
+    dense = max(found) - min(found) + 1 == len(found) == len(numbers) and min(found) in (0, 1)
+    return len(numbers) > MANY and not (dense and distinct.total() >= SEVERAL * len(numbers))
 
 
 def _refuse_equal(n_different: int, raw: Sequence[Raw], where: Where) -> None:
@@ -171,7 +184,7 @@ def _first(raw: Iterable[Raw], wanted: Callable[[Raw], bool]) -> int:
 
 def _number(text: str) -> float | None:
     try:
-        number = float(text)
+        number = float(text.replace(",", ".") if _DECIMAL_COMMA.fullmatch(text) else text)
     except ValueError:
         return None
     return number if math.isfinite(number) else None

@@ -35,6 +35,7 @@ class FiledPictures:
     files: list[Path]
     labels: list[Raw]  # empty where nothing says what they show
     places: list[str]
+    are_classes: bool = False  # whatever the labels look like
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,7 @@ class ArrayedPictures:
     values: NDArray[Any]
     labels: list[Raw]
     places: list[str]
+    are_classes: bool = False
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,11 @@ class PictureFiles:
     paths: tuple[Path, ...]
     parts: list[FiledPictures | ArrayedPictures]
     skipped: list[str]
+
+    @property
+    def are_classes(self) -> bool:
+        """Whether labels are classes by where they come from: names of folders, or whole numbers of IDX."""
+        return all(part.are_classes for part in self.parts)
 
 
 def holds_pictures(path: Path, columns: Columns, arrays: bool = False) -> bool:
@@ -106,7 +113,7 @@ def _find(
 
 def _in_folders(folder: Path, skipped: list[str]) -> FiledPictures:
     """A class is the name of a folder in the folder; below it pictures may lie anywhere."""
-    found = FiledPictures([], [], [])
+    found = FiledPictures([], [], [], are_classes=True)
     classes = sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
     arrays = sorted(path for path in folder.glob("*images*") if is_idx(path))
     require(not arrays, f"{folder} holds IDX files.", f"Name the one to read, such as {arrays[0] if arrays else ''}.")
@@ -194,7 +201,8 @@ def _in_idx(path: Path, labels: Path | None, labelled: bool) -> ArrayedPictures:
         f"{path} has {counted(len(values), 'picture')}, but {beside} has labels of shape {found.shape}.",
         "Give one label for each picture.",
     )
-    return ArrayedPictures(values, [str(label) for label in found.tolist()], _numbered(path, len(values)))
+    names: list[Raw] = [str(label) for label in found.tolist()]
+    return ArrayedPictures(values, names, _numbered(path, len(values)), are_classes=found.dtype.kind in "iu")
 
 
 def _in_arrays(path: Path, labels: Path | None) -> ArrayedPictures:

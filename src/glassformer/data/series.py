@@ -164,13 +164,16 @@ def labels_of(path: Path, arrays: dict[str, NDArray[Any]], labels: Path | None) 
     if y is None:
         return None
     require(y.ndim in (1, 2), f"{path}: the labels have shape {y.shape}.", "Give one label for each example.")
-    if y.ndim == 2:
+    y = np.char.decode(y, "utf-8", "replace") if y.dtype.kind == "S" else y
+    if y.ndim == 2 and y.shape[1] > 1:
         zeros_and_ones = bool(np.isin(y, (0, 1)).all())
         require(
             zeros_and_ones, f"{path}: labels in several columns are to be 0 or 1.", "Give one column, or such ones."
         )
+        if bool((y.sum(axis=1) == 1).all()):  # one-hot: another way to write one class
+            return [str(i) for i in y.argmax(axis=1).tolist()]
         return [tuple(str(i) for i in np.flatnonzero(row)) for row in y]
-    return [str(value) for value in y.tolist()]
+    return [str(value) for value in y.reshape(-1).tolist()]
 
 
 def _read_json(path: Path, field: str, label: str) -> Series:
@@ -206,6 +209,8 @@ def as_vectors(value: Any, place: str) -> Vectors:
     """Anything that is a series of vectors, or of numbers, as an array (steps, f)."""
     try:
         array = np.array(value, dtype=np.float32)
+    except OverflowError:
+        raise UserError(f"{place} has a number that is far too large.", "Correct or leave it out.") from None
     except (TypeError, ValueError):
         array = np.zeros(0, dtype=np.float32)
     if array.ndim == 1:

@@ -8,7 +8,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from glassformer.data.findings import having_seen
 from glassformer.data.labelled import hold_out_examples
 from glassformer.data.labelled_batch import LabelledData
-from glassformer.data.labels import Labels, Raw, Targets, describe_labels, find_labels, refuse_rare
+from glassformer.data.labels import LabelKind, Labels, Raw, Targets, describe_labels, find_labels, refuse_rare
 from glassformer.data.tokenizer import Tokenizer
 from glassformer.errors import require
 from glassformer.tasks.classify import ClassifyRecipe, chosen_metric
@@ -141,11 +141,20 @@ class DividedSubject(Generic[E]):
         return [self.division.describe(), f"{self.n_examples:,} to learn from, {n_valid:,} {how} to validate on."]
 
 
-def divide(examples: Examples, valid: Examples | None, recipe: ClassifyRecipe, seen: Iterable[str]) -> Division:
-    """Find what the labels mean, refuse what cannot be learned, and hold examples out where there are no others."""
+def divide(
+    examples: Examples,
+    valid: Examples | None,
+    recipe: ClassifyRecipe,
+    seen: Iterable[str],
+    kind: LabelKind | None = None,
+) -> Division:
+    """Find what the labels mean, refuse what cannot be learned, and hold examples out where there are no others.
+
+    `kind` is what labels from such a place are, unless the recipe says otherwise.
+    """
     with having_seen(seen):
         raw, where = examples.labels, examples.places.__getitem__
-        labels = find_labels(raw, where, recipe.labels, recipe.separator)
+        labels = find_labels(raw, where, recipe.labels or kind, recipe.separator)
         chosen_metric(recipe.metric, labels)  # refuses one that does not fit
         require(
             not recipe.balance or labels.kind != "number",

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 
 from glassformer import config
-from glassformer.data.labels import Targets
+from glassformer.data.labels import LabelKind, Targets
 from glassformer.data.picture_augment import Augmentation
 from glassformer.data.picture_batch import PictureExamples, moments
 from glassformer.data.picture_file import Frame
@@ -109,7 +109,8 @@ def judge_pictures(files: PictureFiles, valid: PictureFiles | None, recipe: Clas
     others = None if valid is None else read_pictures(valid, use.frame(patches), use.span)
     for part in (train, *(() if others is None else (others,))):
         require_labels(part)
-    division = divide(train, others, recipe, [str(train)])
+    kind: LabelKind | None = "class" if files.are_classes else None
+    division = divide(train, others, recipe, [str(train)], kind)
     return PictureSubject(train, others, division, found, use, patches, recipe)
 
 

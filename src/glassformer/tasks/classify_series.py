@@ -35,9 +35,11 @@ class Standard:
 
     @classmethod
     def of(cls, values: list[NDArray[np.float32]]) -> "Standard":
-        steps = np.concatenate(values)
-        deviation = steps.std(axis=0)
-        return cls(steps.mean(axis=0), np.where(deviation > 0, deviation, 1.0).astype(np.float32))
+        # In float64: a float32 sum of many values soon stops growing.
+        steps = np.concatenate(values).astype(np.float64)
+        mean, deviation = steps.mean(axis=0), steps.std(axis=0)
+        varies = deviation > np.finfo(np.float32).eps * np.abs(mean)
+        return cls(mean.astype(np.float32), np.where(varies, deviation, 1.0).astype(np.float32))
 
     def apply(self, values: list[NDArray[np.float32]]) -> list[NDArray[np.float32]]:
         return [(row - self.mean) / self.deviation for row in values]
