@@ -8,7 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glassformer.data.pairs import Pair, PairFiles, open_pairs
-from glassformer.data.split import HeldOut, default_number, hold_out, join_pieces, split_long
+from glassformer.data.split import (
+    HeldOut,
+    default_number,
+    hold_out,
+    join_pieces,
+    split_long,
+    split_sentences,
+    usual_sentences,
+)
 from glassformer.errors import UserError
 
 
@@ -125,3 +133,43 @@ def test_a_megabyte_is_cut_quickly(text: str) -> None:
     pieces = split_long(text, 300)
     assert join_pieces(pieces) == text
     assert max(len(piece.text) for piece in pieces) <= 300
+
+
+@pytest.mark.parametrize(
+    ("text", "sentences"),
+    [
+        ("I like tea. Where is the station? It is cold!", ["I like tea.", "Where is the station?", "It is cold!"]),
+        ("Mr. Smith met J. K. Rowling at 3.5 p.m. today. He left.", 2),
+        ("He said: “Hello!” She left... Then", ["He said: “Hello!”", "She left...", "Then"]),
+        ("She said: “Stop!” and left.", 1),  # a small letter goes on
+        ("今日は。元気？「行く。」と言った。", ["今日は。", "元気？", "「行く。」と言った。"]),
+        ("One line \n\n two lines\nthree", ["One line", "two lines", "three"]),
+        ("a man . he runs .", 1),
+        ("No. 5 is alive", 1),
+        ("", [""]),
+    ],
+)
+def test_sentences(text: str, sentences: list[str] | int) -> None:
+    found = [piece.text for piece in split_sentences(text)]
+    assert (len(found) if isinstance(sentences, int) else found) == sentences
+
+
+@given(st.text(alphabet=st.sampled_from('aB .!?。\n")1') | st.characters()), st.integers(1, 3))
+def test_sentences_join_to_the_text(text: str, most: int) -> None:
+    pieces = split_sentences(text, most)
+    assert join_pieces(pieces) == text
+    assert all(piece.gap.strip() == "" for piece in pieces)
+    assert len(pieces) == -(-len(split_sentences(text)) // most)
+
+
+@pytest.mark.parametrize(
+    "text", ["a. " * 300_000, " " * 1_000_000 + "x", "A b. " * 200_000, "\n " * 400_000, '."' * 300_000]
+)
+def test_sentences_of_a_megabyte_are_found_quickly(text: str) -> None:
+    assert join_pieces(split_sentences(text)) == text
+
+
+def test_usual_is_what_nearly_all_texts_have() -> None:
+    assert usual_sentences(["One."] * 97 + ["One. Two. Three."] * 3) == 1
+    assert usual_sentences(["One."] * 50 + ["One. Two."] * 50) == 2
+    assert usual_sentences([]) == 1

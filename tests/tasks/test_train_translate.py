@@ -82,6 +82,29 @@ def test_settings_tell_about_the_run(run: Path) -> None:
     assert about["glassformer"] == glassformer.__version__
     assert {"valid_loss", "bleu", "chrf", "exact"} <= about["validation"].keys()
     assert about["weights"].startswith(("of step", "the mean of steps"))
+    assert about["sentences"] == 1
+    assert "languages" not in about  # nothing says which
+
+
+def test_languages_are_told_by_names(tmp_path: Path) -> None:
+    for name, text in (
+        ("train.en", "one\n"),
+        ("train.de", "eins\n"),
+        ("t.tsv", "EN\tpt_br\none\tum\n"),
+        ("o.txt", "x\n"),
+    ):
+        (tmp_path / name).write_text(text)
+    (tmp_path / "j.jsonl").write_text('{"translation": {"en": "one", "fr": "un"}}\n')
+
+    def languages(*names: str) -> object:
+        return open_pairs([tmp_path / name for name in names]).languages
+
+    assert languages("train.en", "train.de") == ("en", "de")
+    assert languages("t.tsv") == ("en", "pt_br")
+    assert languages("j.jsonl") == ("en", "fr")
+    assert languages("train.en", "o.txt") is None
+    several = TrainingFiles(open_pairs([tmp_path / "t.tsv"]), None, ("fi", "sv"))
+    assert several.about == {"sentences": 1, "languages": ["fi", "sv"]}
 
 
 def test_metrics(run: Path) -> None:

@@ -20,6 +20,7 @@ from glassformer.model.settings import (
     StackSettings,
     TokensSettings,
 )
+from glassformer.tasks.backend import Backend, Request
 from glassformer.tasks.model_dir import save_model
 from glassformer.tasks.translator import Translator
 
@@ -78,6 +79,48 @@ def test_a_very_long_line_is_one_answer(translator: Translator) -> None:
     assert len(answers) == 3
     assert answers[0] == answers[2]
     assert "\n" not in answers[1]
+
+
+@pytest.fixture(scope="module")
+def of_sentences(folder: Path) -> Translator:
+    """The same model, which has seen lines of one sentence only."""
+    translator = glassformer.load(folder, engine="torch", precision="fp32")
+    translator.most_sentences = 1
+    return translator
+
+
+def test_a_model_of_sentences_gets_them_one_by_one(of_sentences: Translator) -> None:
+    text = "Where is the train? The train is late.  A train is where?"
+    alone = of_sentences.translate(["Where is the train?", "The train is late.", "A train is where?"], max_len=20)
+    assert of_sentences.translate([text], max_len=20) == [f"{alone[0]} {alone[1]}  {alone[2]}"]
+    [[told]] = of_sentences.translate_all([text], DecodeOptions(max_len=20), details=True)
+    assert len(told.alignment) == len(told.tokens)
+    assert max(told.alignment) < len(told.source_tokens)
+
+
+def test_a_text_that_is_cut_has_its_prefix_and_phrases_once(
+    of_sentences: Translator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The prefix in its first part, each phrase in one part; a text that was not cut has all of them."""
+    asked: list[list[Request]] = []
+    choose = of_sentences.choose
+
+    def watched(options: DecodeOptions, with_phrases: bool) -> Backend:
+        backend = choose(options, with_phrases)
+        generate = backend.generate
+        monkeypatch.setattr(
+            backend, "generate", lambda requests, options: asked.append(requests) or generate(requests, options)
+        )
+        return backend
+
+    monkeypatch.setattr(of_sentences, "choose", watched)
+    text = "Where is the train? The train is late. A train is where?"
+    found = of_sentences.translate_all([text, "a"], DecodeOptions(max_len=20), prefix="the", phrases=["train", "where"])
+    assert all(best[0].text.startswith("the") and "train" in best[0].text and "where" in best[0].text for best in found)
+    *cut, whole = asked[-1]
+    assert [bool(request.prefix) for request in cut] == [True, False, False]
+    assert sorted(phrase for request in cut for phrase in request.phrases) == sorted(whole.phrases)
+    assert len(whole.phrases) == 2
 
 
 def test_n_best_come_with_falling_scores(translator: Translator) -> None:

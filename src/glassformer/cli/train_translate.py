@@ -16,6 +16,10 @@ def translate(
     valid: Annotated[list[Path] | None, typer.Option(help="Validation pairs, as DATA; else some are held out.")] = None,
     source: Source = None,
     target: Target = None,
+    languages: Annotated[
+        str | None,
+        typer.Option(metavar="FROM,TO", help="Codes of the languages, as en,de, for `serve`; else as files are named."),
+    ] = None,
     start: Annotated[
         str | None, typer.Option("--from", help="A trained model to start from; new words are added.")
     ] = None,
@@ -27,9 +31,14 @@ def translate(
     glassformer train translate pairs.tsv --valid dev.tsv --out runs/en-de --minutes 30
     """
     from glassformer.data.pairs import open_pairs
+    from glassformer.errors import require
     from glassformer.tasks.train_translate import TrainingFiles, train_translate
     from glassformer.tasks.translate import TranslateRecipe
 
-    files = TrainingFiles(open_pairs(data, source, target), open_pairs(valid, source, target) if valid else None)
+    codes = None if languages is None else tuple(code.strip() for code in languages.split(","))
+    is_pair = codes is None or (len(codes) == 2 and all(codes))
+    require(is_pair, f"--languages {languages} does not name two.", "Say --languages en,de.")
+    fields = (source, target) if valid is None or len(valid) == 1 else (None, None)  # two aligned files have none
+    files = TrainingFiles(open_pairs(data, source, target), open_pairs(valid, *fields) if valid else None, codes)
     recipe = options.read_recipe(TranslateRecipe, start=start)
     options.run(train_translate, files, recipe)

@@ -5,6 +5,7 @@ memory. Deliberately not here: what pairs look like as a whole (`check`), and id
 """
 
 import itertools
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,6 +31,7 @@ from glassformer.errors import UserError, require
 __all__ = ["BadLine", "Pair", "PairFiles", "fingerprint", "open_pairs", "read_pairs"]
 
 MAX_CHARACTERS = 10_000  # of one side: a document, not a sentence; attention over it would fill the memory
+_CODE = re.compile(r"[a-z]{2}([-_][a-z]{2,4})?")
 TOO_LONG = f"is longer than {MAX_CHARACTERS:,} characters"
 
 
@@ -55,6 +57,16 @@ class PairFiles:
     def notes(self) -> tuple[str, ...]:
         """What a person should know about how the file is read, in sentences."""
         return self.layout.notes
+
+    @property
+    def languages(self) -> tuple[str, str] | None:
+        """What the names of two files (train.en, train.de) or of the columns say, if they are codes of languages."""
+        if len(self.paths) == 2:
+            names = [path.name.removesuffix(".gz").rpartition(".")[2] for path in self.paths]
+        else:
+            names = [name.rpartition(".")[2] for name in self.layout.fields]
+        source, target = (name.lower() for name in names)
+        return (source, target) if source != target and all(map(_CODE.fullmatch, (source, target))) else None
 
 
 def open_pairs(paths: Iterable[str | Path], source: str | None = None, target: str | None = None) -> PairFiles:

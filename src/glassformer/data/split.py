@@ -3,7 +3,7 @@
 import itertools
 import re
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +17,13 @@ Hashes = NDArray[np.uint64]
 
 # Where a long text is cut, best first: after a sentence (Chinese and Japanese need no space there), at a space.
 _CUTS = (re.compile(r"(?<=[.!?…])[\"'”’»)\]]*(\s+)|(?<=[。！？])()"), re.compile(r"(\s+)"))
+
+# Where a sentence may end: at a line's end, after its mark and quotes, or after a mark that needs no space behind it.
+_ENDS = re.compile(r"(\n\s*)|[.!?…؟।።][\"'”’»)\]]*(\s+)|(?<=[。！？])()(?![\"'”’»)\]」』。！？])")
+LONGEST_SHORT = 8  # characters that are looked at for a short form
+_SHORT = re.compile(
+    r"(?:^|[\s(])(?:Mr|Mrs|Ms|Dr|Prof|St|vs|etc|No|Nr|ca|bzw|z\.\s?B|d\.\s?h|e\.g|i\.e|[^\W\d_]|\d+)\.$"
+)
 
 
 @dataclass(frozen=True)
@@ -100,6 +107,38 @@ def split_long(text: str, limit: int, count: Callable[[str], int] = len) -> list
     start = text[: len(text) - len(text.lstrip())]
     pieces = [Piece("", start)] if start else []
     return pieces + list(_split(text[len(start) :], "", limit, count, 0))
+
+
+def split_sentences(text: str, most: int = 1) -> list[Piece]:
+    """Cut a text after every `most` sentences; all texts and gaps put together give back the text.
+
+    No sentence begins with a small letter, and a point after a short form, a single letter or a number ends none.
+    """
+    pieces: list[Piece] = []
+    start = 0
+    for match in _ENDS.finditer(text):
+        begin, end = match.span(match.lastindex or 1)
+        is_line = match.lastindex == 1
+        if not is_line and (
+            text[end : end + 1].islower() or _SHORT.search(text[max(start, begin - LONGEST_SHORT) : begin])
+        ):
+            continue
+        begin = start + len(text[start:begin].rstrip())
+        if start < begin and end < len(text):
+            pieces.append(Piece(text[start:begin], text[begin:end]))
+            start = end
+    pieces.append(Piece(text[start:], ""))
+    return [_together(pieces[i : i + most]) for i in range(0, len(pieces), most)]
+
+
+def _together(pieces: list[Piece]) -> Piece:
+    return Piece(join_pieces([*pieces[:-1], Piece(pieces[-1].text, "")]), pieces[-1].gap)
+
+
+def usual_sentences(texts: Iterable[str]) -> int:
+    """So many sentences or fewer have 95 % of the texts."""
+    counts = np.array([len(split_sentences(text)) for text in texts] or [1])
+    return int(np.quantile(counts, 0.95, method="inverted_cdf"))
 
 
 def join_pieces(pieces: list[Piece]) -> str:

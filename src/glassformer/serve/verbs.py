@@ -1,7 +1,7 @@
 """What models can do, asked through the queue; each answer is the one that the command line gives."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from fastapi import Request
@@ -18,7 +18,7 @@ from glassformer.tasks.embedder import Vectors
 from glassformer.tasks.filler import Filled, Filler
 from glassformer.tasks.translator import Translation, Translator
 
-LONG = 2000  # characters of a text that are cut beside the server's own thread
+LONG = 2000  # characters of a text that are cut, or put into tokens, beside the server's own thread
 
 
 def is_translator(served: Served) -> bool:
@@ -29,11 +29,36 @@ def is_completer(served: Served) -> bool:
     return isinstance(served.face, Completer)
 
 
-def encode(served: Served, prompt: str) -> list[int]:
-    """A prompt as the tokens that the model goes on from."""
-    assert isinstance(served.face, Completer)
-    with served.encoding:
-        return served.face.prompt_ids(prompt)
+async def prompt_ids(hub: Hub, served: Served, prompts: Sequence[str | list[int]]) -> list[list[int]]:
+    """Prompts as the tokens that the model goes on from; ids are taken as they are."""
+    face = served.face
+    assert isinstance(face, Completer)
+
+    def encode() -> list[list[int]]:
+        return [face.prompt_ids(each) if isinstance(each, str) else each for each in prompts]
+
+    return await _in_tokens(hub, prompts, encode, face.tokenizer.vocab_size, "prompt")
+
+
+async def source_ids(hub: Hub, served: Served, texts: Sequence[str | list[int]]) -> list[list[int]]:
+    """Texts as the tokens that the model reads, without marks; ids are taken as they are."""
+    tokenizer = served.loaded.source_tokenizer
+
+    def encode() -> list[list[int]]:
+        rows = iter(tokenizer.encode_batch([each for each in texts if isinstance(each, str)]))
+        return [next(rows) if isinstance(each, str) else each for each in texts]
+
+    return await _in_tokens(hub, texts, encode, tokenizer.vocab_size, "input")
+
+
+async def _in_tokens(
+    hub: Hub, given: Sequence[str | list[int]], encode: Callable[[], list[list[int]]], size: int, param: str
+) -> list[list[int]]:
+    n = hub.check_texts(given)
+    ids = encode() if n < LONG else await asyncio.to_thread(encode)
+    if any(not 0 <= i < size for row in ids for i in row):
+        raise ApiError(400, f"A token of the {param} is none of the model's {size:,}.", "Give a text.", param)
+    return ids
 
 
 async def translate(
@@ -55,7 +80,7 @@ async def translate(
     def run(parts: list[str]) -> list[list[Translation]]:
         return face.translate_all(parts, options, prefix, phrases, details)
 
-    if options.sample:  # what is drawn depends on the place in the batch, so a request is one
+    if options.sample or prefix or phrases:  # these depend on the place in the batch or the text: a request is one
         whole = await hub.ask(request, served, object(), [list(texts)], lambda given: [run(given[0])])
         return whole[0]
     cut = [await _cut(face, text.strip()) for text in texts]
@@ -66,7 +91,7 @@ async def translate(
 
 
 async def _cut(face: Translator, text: str) -> list[Piece]:
-    return face._split(text) if len(text) < LONG else await asyncio.to_thread(face._split, text)
+    return face.cut(text) if len(text) < LONG else await asyncio.to_thread(face.cut, text)
 
 
 def _join(pieces: list[Piece], found: list[list[Translation]]) -> list[Translation]:
@@ -107,17 +132,16 @@ async def embed(
     hub: Hub,
     request: Request,
     served: Served,
-    texts: Sequence[str],
+    ids: list[list[int]],
     pooling: Pooling | None = None,
     normalise: bool | None = None,
 ) -> list[Vectors]:
-    hub.check_texts(texts)
+    """One vector for each text in tokens (`source_ids`)."""
 
-    def run(given: list[str]) -> list[Vectors]:
-        with served.encoding:
-            return list(served.embedder.embed(given, pooling, normalise))
+    def run(given: list[list[int]]) -> list[Vectors]:
+        return list(served.embedder.embed_ids(given, pooling, normalise))
 
-    return await hub.ask(request, served, ("embed", pooling, normalise), list(texts), run)
+    return await hub.ask(request, served, ("embed", pooling, normalise), ids, run)
 
 
 def check_search(hub: Hub, options: DecodeOptions) -> None:

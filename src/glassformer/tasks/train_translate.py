@@ -2,13 +2,14 @@
 
 import time
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 
 from glassformer.data.check import PairReport, check_pairs, explain
 from glassformer.data.counted import counted
 from glassformer.data.files import alone_in, write_text
 from glassformer.data.pairs import Pair, PairFiles, fingerprint
-from glassformer.data.split import hold_out
+from glassformer.data.split import hold_out, usual_sentences
 from glassformer.data.tokenizer import load_tokenizer
 from glassformer.errors import require
 from glassformer.model import choose_device
@@ -30,11 +31,21 @@ from glassformer.tasks.translate_model import load_start, make_model
 from glassformer.train.machine import keep_memory
 from glassformer.train.report import Report
 
+N_LOOKED_AT = 20_000  # pairs whose sentences are counted
+
 
 @dataclass(frozen=True)
 class TrainingFiles:
     train: PairFiles
     valid: PairFiles | None  # None: hold some of the training pairs out
+    languages: tuple[str, ...] | None = None  # codes, as a server tells them; None: as the files are named
+
+    @property
+    def about(self) -> dict[str, object]:
+        """What the model says of its data: how much of a text it can take at once, and its languages."""
+        sources = (pair.source for pair in islice(usable_pairs(self.train)(), N_LOOKED_AT))
+        languages = self.languages or self.train.languages
+        return {"sentences": usual_sentences(sources), **({"languages": list(languages)} if languages else {})}
 
 
 def train_translate(
@@ -72,7 +83,7 @@ def _train(files: TrainingFiles, found: PairReport, recipe: TranslateRecipe, dev
     finished = run.train(job, recipe, identity, steps)
     if finished is None:
         return False
-    finished.about["pairs"] = found.n_pairs
+    finished.about.update({"pairs": found.n_pairs, **files.about})
     use = 'translate MODEL "…"'
     run.write_card(f"A translator trained by Glassformer; size {recipe.size}.", use, finished)
     source = None if data.tokenizers.joint else data.tokenizers.source
@@ -129,9 +140,10 @@ def _prepare(files: TrainingFiles, recipe: TranslateRecipe, run: Run, identity: 
     if not tokenizers.joint:
         write_text(out / "source_tokenizer.json", tokenizers.source.to_json())
     train_data, n_left_out = encode_pairs(train, tokenizers, folder / "train", recipe.max_tokens)
-    valid_data, _ = encode_pairs(valid, tokenizers, folder / "valid", recipe.max_tokens)
-    if n_left_out:
-        say(f"Left out: {counted(n_left_out, 'pair')} with more than {recipe.max_tokens} tokens on a side.")
+    valid_data, n_not_validated = encode_pairs(valid, tokenizers, folder / "valid", recipe.max_tokens)
+    for n, part in ((n_left_out, "training"), (n_not_validated, "validation")):
+        if n:
+            say(f"Left out of {part}: {counted(n, 'pair')} with more than {recipe.max_tokens} tokens on a side.")
     say(f"Vocabulary: {tokenizers.target.vocab_size:,} tokens. Validation: {counted(len(valid_data), 'pair')}.")
     run.prepared(identity)
     return Prepared(train_data, valid_data, tokenizers)

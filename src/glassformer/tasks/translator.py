@@ -1,20 +1,23 @@
 """A trained translator in use: texts in, texts out, in order and number the same."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from glassformer.data.split import Piece, join_pieces, split_long
+from glassformer.data.split import Piece, join_pieces, split_long, split_sentences
 from glassformer.decode.options import DecodeOptions, Hypothesis
+from glassformer.decode.phrases import Phrase
 from glassformer.errors import UserError, require
 from glassformer.model import EncoderDecoder
 from glassformer.tasks.alignment import align
 from glassformer.tasks.backend import Backend, Request
 from glassformer.tasks.model_dir import LoadedModel
 
-# A longer line is cut at sentence ends and put together again: attention is quadratic, and training saw sentences.
+# Tokens; a longer line is cut at sentence ends and put together again, since attention is quadratic.
 LONGEST = 200
 # So many sentences are translated before the next ones are looked at, and it is told how far it is.
 TOGETHER = 512
+
+Generate = Callable[[list[Request]], list[list[Hypothesis]]]
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,9 @@ class Translator:
         assert isinstance(loaded.model, EncoderDecoder)
         self.loaded, self.model = loaded, loaded.model
         self.choose = choose
+        sentences = loaded.about.get("sentences")
+        # More at once than a line of the training data has: of what follows, such a model says nothing.
+        self.most_sentences = sentences if isinstance(sentences, int) and sentences > 0 else None
 
     def translate(self, texts: Sequence[str], **options: object) -> list[str]:
         """The best translation of each text; options as in DecodeOptions."""
@@ -58,25 +64,30 @@ class Translator:
     ) -> list[list[Translation]]:
         """The `nbest` translations of each text with scores; `details` adds tokens and alignment.
 
-        Each translation starts with `prefix` and contains all `phrases`, word for word. Where there is much to do,
-        `progress` is told.
+        Each translation starts with `prefix` and contains all `phrases`, word for word; where a text was cut, each is in
+        the part that it costs the least. Where there is much to do, `progress` is told.
         """
         options = options or DecodeOptions()
         if isinstance(texts, str):
             raise UserError("translate got one string.", "Give a list of texts.")
         for text in texts:
             require(isinstance(text, str), f"translate got {text!r}, which is no text.", "Give a list of strings.")
-        start = tuple(self.loaded.tokenizer.encode(prefix)) if prefix else ()
-        pieces = [self._split(text.strip()) for text in texts]
-        flat = [piece.text for parts in pieces for piece in parts if piece.text]
+        pieces = [self.cut(text.strip()) for text in texts]
+        requests = self._requests(pieces, prefix)
         contained = tuple(tuple(ids) for ids in self.loaded.tokenizer.encode_batch(list(phrases)))
-        requests = [Request(ids, start, contained) for ids in self.loaded.source_tokenizer.encode_batch(flat)]
         backend = self.choose(options, bool(contained))
-        found: list[list[Hypothesis]] = []
-        for i in range(0, len(requests), TOGETHER):
-            found += backend.generate(requests[i : i + TOGETHER], options)
-            if len(requests) > TOGETHER:
-                progress(len(found), len(requests))
+
+        def generate(asked: list[Request]) -> list[list[Hypothesis]]:
+            found: list[list[Hypothesis]] = []
+            for i in range(0, len(asked), TOGETHER):
+                found += backend.generate(asked[i : i + TOGETHER], options)
+                if len(asked) > TOGETHER:
+                    progress(len(found), len(asked))
+            return found
+
+        if contained:
+            requests = _place_phrases(pieces, requests, contained, generate)
+        found = generate(requests)
         answered = zip(requests, found, strict=True)
         nothing = (Request([]), [Hypothesis([], 0.0)] * options.nbest)
         return [
@@ -88,10 +99,24 @@ class Translator:
         """The engine that these options would run on."""
         return self.choose(options, with_phrases).name
 
-    def _split(self, text: str) -> list[Piece]:
-        if len(text.encode("utf-8", errors="replace")) < LONGEST:  # no token is shorter than a byte
-            return [Piece(text, "")]
-        return split_long(text, LONGEST, self._n_tokens)
+    def cut(self, text: str) -> list[Piece]:
+        """The parts of a text that are translated one by one."""
+        parts = [Piece(text, "")] if self.most_sentences is None else split_sentences(text, self.most_sentences)
+        return [short for part in parts for short in self._shortened(part)]
+
+    def _shortened(self, part: Piece) -> list[Piece]:
+        if len(part.text.encode("utf-8", errors="replace")) < LONGEST:  # no token is shorter than a byte
+            return [part]
+        *first, last = split_long(part.text, LONGEST, self._n_tokens)
+        return [*first, Piece(last.text, last.gap + part.gap)]
+
+    def _requests(self, pieces: list[list[Piece]], prefix: str) -> list[Request]:
+        """What is asked of the engine: a request for each part that has text; the first of a text has the prefix."""
+        start = tuple(self.loaded.tokenizer.encode(prefix)) if prefix else ()
+        parts = [[piece.text for piece in parts if piece.text] for parts in pieces]
+        ids = self.loaded.source_tokenizer.encode_batch([text for texts in parts for text in texts])
+        starts = [start if i == 0 else () for texts in parts for i in range(len(texts))]
+        return [Request(source, prefix=begin) for source, begin in zip(ids, starts, strict=True)]
 
     def _n_tokens(self, text: str) -> int:
         return len(self.loaded.source_tokenizer.encode(text))
@@ -123,3 +148,24 @@ class Translator:
             source_tokens += self.loaded.source_tokenizer.tokens(request.source)
             tokens += self.loaded.tokenizer.tokens(hypothesis.ids)
         return Translation(text, score, source_tokens, tokens, alignment)
+
+
+def _place_phrases(
+    pieces: list[list[Piece]], requests: list[Request], phrases: tuple[Phrase, ...], generate: Generate
+) -> list[Request]:
+    """Requests that must contain the phrases: of a text that was cut, each in the part where it costs the least."""
+    if all(len(parts) == 1 for parts in pieces):
+        return [replace(request, phrases=phrases) for request in requests]
+    free = [best[0].score for best in generate(requests)]
+    forced = [
+        [best[0].score for best in generate([replace(r, phrases=(phrase,)) for r in requests])] for phrase in phrases
+    ]
+    placed, begin = list(requests), 0
+    for parts in pieces:
+        end = begin + sum(bool(piece.text) for piece in parts)
+        for phrase, scores in zip(phrases, forced, strict=True):
+            if begin < end:
+                best = max(range(begin, end), key=lambda i: scores[i] - free[i])
+                placed[best] = replace(placed[best], phrases=(*placed[best].phrases, phrase))
+        begin = end
+    return placed
