@@ -131,6 +131,13 @@ def test_embeddings_as_floats_and_base64(client: openai.OpenAI, server: str, mod
     np.testing.assert_allclose(plain.data[0].embedding, wanted[0], atol=1e-6)
     raw = httpx.post(f"{server}/v1/embeddings", json={"model": "mood", "input": "a", "encoding_format": "base64"})
     assert len(base64.b64decode(raw.json()["data"][0]["embedding"])) == 4 * wanted.shape[1]
+    ids = models["mood"].loaded.tokenizer.encode_batch(texts[:2])
+    for given, rows in ((ids, wanted[:2]), (ids[0], wanted[:1])):
+        by_ids = client.embeddings.create(model="mood", input=given)
+        np.testing.assert_allclose([row.embedding for row in by_ids.data], rows, atol=1e-6)
+    assert by_ids.usage.prompt_tokens == len(ids[0])
+    with pytest.raises(openai.BadRequestError, match="none of the model's"):
+        client.embeddings.create(model="mood", input=[[9999999]])
 
 
 @pytest.mark.parametrize(

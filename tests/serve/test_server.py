@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from glassformer.serve.app import Access
 from glassformer.serve.limits import Limits
 from glassformer.serve.models import Served
 from glassformer.tasks.completer import Completer
+from glassformer.tasks.embedder import Embedder, Vectors
 from glassformer.tasks.model_dir import save_model
 from glassformer.tasks.translator import Translator
 from tests.serve.conftest import metric, running, until
@@ -74,6 +76,35 @@ def test_a_client_that_goes_away_frees_its_place(endless: dict[str, Served], str
             until(lambda: metric(address, "rows_running") == 1)
         until(lambda: metric(address, "rows_running") == 0)
         assert metric(address, "steps_total") < LONG["max_tokens"]
+
+
+def test_a_slow_batch_of_one_model_does_not_stall_the_server(
+    models: dict[str, Served], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    may, began, embed_ids = threading.Event(), threading.Event(), Embedder.embed_ids
+
+    def slowly(self: Embedder, *given: Any) -> Vectors:
+        began.set()
+        assert may.wait(30)
+        return embed_ids(self, *given)
+
+    monkeypatch.setattr(Embedder, "embed_ids", slowly)
+    talker: dict[str, Any] = {"model": "talker", "max_tokens": 2}
+    others = {
+        "/v1/chat/completions": {**talker, "messages": [{"role": "user", "content": "Hi"}]},
+        "/v1/completions": {**talker, "prompt": "Hi"},
+        "/api/complete": {"model": "talker", "prompts": ["Hi"], "options": {"max_tokens": 2}},
+    }
+    with running({name: models[name] for name in ("talker", "stories")}) as address, ThreadPoolExecutor(4) as pool:
+        try:
+            asked = [pool.submit(httpx.post, f"{address}/api/embed", json={"model": "talker", "texts": ["a"]})]
+            assert began.wait(30)
+            asked += [pool.submit(httpx.post, address + path, json=body) for path, body in others.items()]
+            until(lambda: metric(address, "queue_waiting") == len(others))
+            assert httpx.post(f"{address}/v1/completions", json={"model": "stories", "prompt": "a"}).status_code == 200
+        finally:
+            may.set()
+        assert [each.result(30).status_code for each in asked] == [200] * 4
 
 
 def test_a_full_queue_answers_429(endless: dict[str, Served]) -> None:

@@ -59,12 +59,13 @@ class Hub:
             raise ApiError(400, f"The model {name!r} is not {what}.", "See /v1/models.", "model")
         return self.models[name]
 
-    def check_texts(self, texts: Sequence[Any]) -> None:
-        """Not too many, not too long, and whole: texts, pairs of them, lists or arrays of numbers."""
+    def check_texts(self, texts: Sequence[Any]) -> int:
+        """The length of texts, pairs of them, lists or arrays of numbers: not too many, not too long, and whole."""
         n = sum(map(_size, texts))
         for name, given, most in (("texts", len(texts), self.limits.texts), ("characters", n, self.limits.characters)):
             if given > most:
                 raise ApiError(413, f"The request has {given:,} {name}, but at most {most:,} are taken.", "Give fewer.")
+        return n
 
     async def ask(
         self,

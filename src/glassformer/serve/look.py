@@ -65,11 +65,10 @@ async def _look(
     options = LookOptions(beam=ask.beam, max_tokens=ask.max_tokens, answer=ask.answer)
 
     def run(given: list[list[str]]) -> list[str]:
-        with served.encoding:
-            scenes = [look_at(served.loaded, each, options) for each in given[0]]
-            if title is not None:
-                scenes = [replace(scene, subject=replace(scene.subject, text=title)) for scene in scenes]
-            return [make_page(served.name, served.task, scenes)]
+        scenes = [look_at(served.loaded, each, options) for each in given[0]]
+        if title is not None:
+            scenes = [replace(scene, subject=replace(scene.subject, text=title)) for scene in scenes]
+        return [make_page(served.name, served.task, scenes)]
 
     [page] = await hub.ask(request, served, object(), [inputs], run)
     return page

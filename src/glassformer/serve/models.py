@@ -2,6 +2,8 @@
 
 import threading
 import time
+from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -9,6 +11,8 @@ from pathlib import Path
 import torch
 
 from glassformer.api import Face, load
+from glassformer.data.documents import Message
+from glassformer.data.tokenizer import Tokenizer
 from glassformer.decode.options import DecodeOptions
 from glassformer.errors import require
 from glassformer.fast.choose import Engine, Precision
@@ -16,6 +20,7 @@ from glassformer.fast.packed import choose_states
 from glassformer.model.settings import TokensSettings
 from glassformer.tasks.embedder import Embedder
 from glassformer.tasks.model_dir import LoadedModel
+from glassformer.tasks.template import talk_ids
 from glassformer.tasks.translator import Translator
 
 
@@ -28,8 +33,8 @@ class Served:
     created: int = field(default_factory=lambda: int(time.time()))
     # Of a translator that does not say so itself: from which and into which.
     pair: tuple[str, str] | None = None
-    # A tokenizer reads marks as marks for a talk, and as text for all else: not both at once.
-    encoding: threading.Lock = field(default_factory=threading.Lock)
+    # One talk at a time is put into tokens.
+    talking: threading.Lock = field(default_factory=threading.Lock)
 
     @property
     def loaded(self) -> LoadedModel:
@@ -59,6 +64,16 @@ class Served:
     def can_talk(self) -> bool:
         words = self.loaded.words
         return self.task == "complete" and words is not None and words.marks.chat_template is not None
+
+    @cached_property
+    def talker(self) -> Tokenizer:
+        """A copy, as it reads marks as marks, while the other reads them as text for all else."""
+        return Tokenizer(deepcopy(self.loaded.tokenizer.core), self.loaded.tokenizer.marks)
+
+    def talk(self, messages: Sequence[Message]) -> list[int]:
+        """A talk in tokens, up to where the model answers; not for the server's own thread, since it may wait."""
+        with self.talking:
+            return talk_ids(self.talker, messages, answering=True)
 
     @cached_property
     def embedder(self) -> Embedder:

@@ -10,6 +10,11 @@ from glassformer.serve.errors import ApiError
 Ids = Annotated[list[int], Field(min_length=1)]
 
 
+def as_many(given: str | list[int] | list[str] | list[list[int]]) -> list[Any]:
+    """Texts or ids in whichever form they came, as a list of either."""
+    return [given] if isinstance(given, str) or isinstance(given[0], int) else list(given)
+
+
 class _Ask(BaseModel):
     model_config = ConfigDict(allow_inf_nan=False, extra="ignore")
     model: str
@@ -111,6 +116,6 @@ class ChatAsk(_Generating):
 
 
 class EmbeddingAsk(_Ask):
-    input: str | Annotated[list[str], Field(min_length=1)]
+    input: str | Ids | Annotated[list[str], Field(min_length=1)] | Annotated[list[Ids], Field(min_length=1)]
     encoding_format: Literal["float", "base64"] = "float"
     dimensions: int | None = Field(None, ge=1)

@@ -9,8 +9,8 @@ from fastapi import APIRouter, Request
 from glassformer.serve.errors import ApiError
 from glassformer.serve.hub import Hub
 from glassformer.serve.models import Served
-from glassformer.serve.openai_messages import EmbeddingAsk
-from glassformer.serve.verbs import embed
+from glassformer.serve.openai_messages import EmbeddingAsk, as_many
+from glassformer.serve.verbs import embed, source_ids
 from glassformer.tasks.embedder import Vectors
 
 
@@ -28,13 +28,12 @@ def routes(hub: Hub) -> APIRouter:
     @router.post("/embeddings")
     async def embeddings(ask: EmbeddingAsk, request: Request) -> dict[str, Any]:
         served = hub.find(ask.model, lambda s: s.reads_text, "a model that reads text")
-        texts = [ask.input] if isinstance(ask.input, str) else ask.input
-        vectors = await embed(hub, request, served, texts)
+        ids = await source_ids(hub, served, as_many(ask.input))
+        vectors = await embed(hub, request, served, ids)
         if ask.dimensions not in (None, len(vectors[0])):
             n = len(vectors[0])
             raise ApiError(400, f"The model makes vectors of {n} numbers only.", "Leave it out.", "dimensions")
-        with served.encoding:
-            n_tokens = sum(map(len, served.loaded.source_tokenizer.encode_batch(texts)))
+        n_tokens = sum(map(len, ids))
         hub.metrics.tokens(served.name, n_tokens, 0)
         data = [
             {"object": "embedding", "index": i, "embedding": _written(vector, ask.encoding_format)}

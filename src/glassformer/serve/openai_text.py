@@ -1,5 +1,6 @@
 """OpenAI's /v1/completions and /v1/chat/completions."""
 
+import asyncio
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -13,10 +14,9 @@ from glassformer.serve.errors import ApiError
 from glassformer.serve.hub import Hub
 from glassformer.serve.models import Served
 from glassformer.serve.openai_answers import FINISH, Events, Tokens, new_id, tokens_of, usage
-from glassformer.serve.openai_messages import ChatAsk, CompletionAsk
-from glassformer.serve.verbs import encode, is_completer
+from glassformer.serve.openai_messages import ChatAsk, CompletionAsk, as_many
+from glassformer.serve.verbs import is_completer, prompt_ids
 from glassformer.tasks.completer import Completer, Completion
-from glassformer.tasks.template import talk_ids
 
 # Kept by nobody, and passed on piece by piece by proxies that would gather it (nginx).
 STREAMING = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
@@ -28,7 +28,7 @@ def routes(hub: Hub) -> APIRouter:
     @router.post("/completions", response_model=None)
     async def completions(ask: CompletionAsk, request: Request) -> dict[str, Any] | StreamingResponse:
         served = hub.find(ask.model, is_completer, "a language model")
-        prompts = _prompts(hub, served, ask)
+        prompts = await prompt_ids(hub, served, as_many(ask.prompt))
         return await _completions(hub, request, served, ask, prompts)
 
     @router.post("/chat/completions", response_model=None)
@@ -36,7 +36,7 @@ def routes(hub: Hub) -> APIRouter:
         ask.check()
         served = hub.find(ask.model, lambda s: s.can_talk, "a model with a chat template")
         hub.check_texts([message.text for message in ask.messages])
-        prompt = _talk(served, ask)
+        prompt = await _talk(served, ask)
         return await _chat(hub, request, served, ask, prompt)
 
     return router
@@ -137,28 +137,15 @@ def _check(hub: Hub, ask: CompletionAsk, max_tokens: int, drawn: int) -> None:
         raise ApiError(400, "Scores of the prompt are not streamed.", "Leave out echo, logprobs or stream.", "echo")
 
 
-def _prompts(hub: Hub, served: Served, ask: CompletionAsk) -> list[list[int]]:
-    """The prompt in whichever form it came; ids are taken as they are."""
-    given: Any = ask.prompt
-    many: list[Any] = [given] if isinstance(given, str) or isinstance(given[0], int) else given
-    hub.check_texts(many)
-    size = served.loaded.tokenizer.vocab_size
-    prompts = [encode(served, each) if isinstance(each, str) else each for each in many]
-    if any(not 0 <= i < size for ids in prompts for i in ids):
-        raise ApiError(400, f"A token of the prompt is none of the model's {size:,}.", "Give a text.", "prompt")
-    return prompts
-
-
 def _shown(face: Completer, ids: list[int]) -> str:
     return face.tokenizer.decode(ids)
 
 
-def _talk(served: Served, ask: ChatAsk) -> list[int]:
+async def _talk(served: Served, ask: ChatAsk) -> list[int]:
     messages: list[Message] = [
         {"role": "system" if m.role == "developer" else m.role, "content": m.text} for m in ask.messages
     ]
-    with served.encoding:
-        return talk_ids(served.loaded.tokenizer, messages, answering=True)
+    return await asyncio.to_thread(served.talk, messages)
 
 
 def _best(answers: Sequence[Completion], n: int) -> list[Completion]:

@@ -53,7 +53,8 @@ def routes(hub: Hub) -> APIRouter:
     async def embed(ask: EmbedAsk, request: Request) -> Said:
         """One vector for each text."""
         served = hub.find(ask.model, lambda s: s.reads_text, "a model that reads text")
-        found = await verbs.embed(hub, request, served, ask.texts, ask.pooling, ask.normalise)
+        ids = await verbs.source_ids(hub, served, ask.texts)
+        found = await verbs.embed(hub, request, served, ids, ask.pooling, ask.normalise)
         return {"model": served.name, "vectors": [vector.tolist() for vector in found]}
 
     return router
@@ -79,11 +80,10 @@ async def _translate(hub: Hub, request: Request, ask: TranslateAsk) -> Said:
 async def _complete(hub: Hub, request: Request, ask: CompleteAsk) -> Said:
     options = ask.options
     check_seed(options.seed)
-    hub.check_texts(ask.prompts)
     served = hub.find(ask.model, verbs.is_completer, "a language model")
     if options.slide or options.n > hub.limits.beam or options.alternatives > 100:
         raise ApiError(400, "slide, so many answers or so many alternatives are not offered here.", "Ask for less.")
-    prompts = [verbs.encode(served, prompt) for prompt in ask.prompts]
+    prompts = await verbs.prompt_ids(hub, served, ask.prompts)
     found = [asdict(answer) for answer in await hub.complete(request, served, prompts, options)]
     grouped = [found[i : i + options.n] for i in range(0, len(found), options.n)]
     return {"model": served.name, "completions": grouped}

@@ -6,7 +6,7 @@ order. Deliberately not here: how a batch runs (`fast/packed.py` is the quick wa
 b texts, n length, t positions of all texts together, d width
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import groupby
@@ -75,18 +75,26 @@ class Embedder:
 
     def embed(self, texts: Sequence[str], pooling: Pooling | None = None, normalise: bool | None = None) -> Vectors:
         """One vector a text, in a float32 array of (texts, width)."""
-        options, said = VectorOptions(pooling, normalise), self.options
+        check_texts(texts)
+        encode = self.loaded.source_tokenizer.encode_batch
+        chunks = (encode(list(texts[i : i + CHUNK])) for i in range(0, len(texts), CHUNK))
+        return self._embed(chunks, VectorOptions(pooling, normalise))
+
+    def embed_ids(self, texts: Rows, pooling: Pooling | None = None, normalise: bool | None = None) -> Vectors:
+        """The same for texts in tokens, without marks."""
+        return self._embed([texts], VectorOptions(pooling, normalise))
+
+    def _embed(self, chunks: Iterable[Rows], options: VectorOptions) -> Vectors:
+        said = self.options
         pooling = options.pooling or said.pooling or "mean"
         normalise = said.normalise if options.normalise is None else options.normalise
-        check_texts(texts)
         self.n_cut = 0
-        parts = [self._embed_chunk(texts[i : i + CHUNK], pooling) for i in range(0, len(texts), CHUNK)]
+        parts = [self._embed_chunk(self._rows(chunk), pooling) for chunk in chunks]
         found = torch.cat(parts) if parts else torch.empty(0, self._width)
         vectors: Vectors = (F.normalize(found, dim=-1) if normalise else found).numpy()
         return vectors
 
-    def _embed_chunk(self, texts: Sequence[str], pooling: Pooling) -> Tensor:
-        rows = self._rows(texts)
+    def _embed_chunk(self, rows: Rows, pooling: Pooling) -> Tensor:
         order = sorted(range(len(rows)), key=lambda i: len(rows[i]))
         batches = list(_batches(order, rows, self.workers))
         found = torch.empty(len(rows), self._width)
@@ -119,12 +127,11 @@ class Embedder:
         sums = torch.zeros(len(rows), states.shape[1]).index_add_(0, texts, states)
         return sums / lengths[:, None]  # (b, d)
 
-    def _rows(self, texts: Sequence[str]) -> list[list[int]]:
+    def _rows(self, texts: Rows) -> list[list[int]]:
         """Ids with the model's marks, cut where they are too many."""
-        tokenizer = self.loaded.source_tokenizer
-        framing = Framing(tokenizer.marks, self.max_tokens)
+        framing = Framing(self.loaded.source_tokenizer.marks, self.max_tokens)
         rows = []
-        for ids in tokenizer.encode_batch(list(texts)):
+        for ids in texts:
             self.n_cut += len(ids) + framing.n_marks(1) > self.max_tokens
             rows.append(framing.frame([np.array(ids, dtype=np.int64)])[0].tolist())
         return rows
