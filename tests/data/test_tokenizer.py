@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tokenizers import Tokenizer as Core
+from tokenizers import models
 
 from glassformer.data.tokenizer import (
     END,
@@ -13,6 +15,7 @@ from glassformer.data.tokenizer import (
     SMALLEST,
     SPECIALS,
     START,
+    Marks,
     Tokenizer,
     TokenizerKind,
     automatic_size,
@@ -190,3 +193,8 @@ def test_files_that_would_end_the_process_are_refused(tmp_path: Path, model: dic
     (tmp_path / "tokenizer.json").write_text(json.dumps({"version": "1.0", "added_tokens": [], "model": model}))
     with pytest.raises(UserError, match=r"tokenizer\.json"):
         load_tokenizer(tmp_path / "tokenizer.json")
+
+
+def test_tokens_without_a_decoder() -> None:
+    core = Core(models.WordLevel({"<unk>": 0, "one": 1, "two": 2}, unk_token="<unk>"))
+    assert Tokenizer(core, Marks(None, (0,))).tokens([2, 1]) == ["two", "one"]

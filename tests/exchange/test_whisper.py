@@ -150,6 +150,30 @@ def test_tokens_are_those_of_the_ranks(tmp_path: Path, text: str) -> None:
     assert tokenizer.decode(tokenizer.encode(text)) == text
 
 
+def test_the_empty_token_of_multilingual_files(tmp_path: Path) -> None:
+    path = write_ranks(tmp_path / "a.tiktoken")
+    path.write_text(f"{path.read_text()}= {len(TOKENS)}\n")
+    tokenizer = read_whisper_tokenizer(path, N_ROWS + 1)
+    assert tokenizer.core.token_to_id("<|endoftext|>") == len(TOKENS) + 1
+    assert tokenizer.encode("the thing") == plain_bpe("the thing")
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # theirs leaves the file open
+def test_openais_multilingual_file() -> None:
+    """The real file gives the ids of OpenAI's own tokenizer."""
+    openai = pytest.importorskip("whisper")
+    pytest.importorskip("tiktoken")
+    from whisper.tokenizer import get_tokenizer
+
+    theirs = get_tokenizer(True, num_languages=99)
+    path = Path(openai.__file__).parent / "assets" / "multilingual.tiktoken"
+    ours = read_whisper_tokenizer(path, theirs.encoding.n_vocab)
+    for text in ("Guten Tag, wie geht's?", " 今日は 12 度です。", "à bientôt"):
+        assert ours.encode(text) == theirs.encode(text)
+        assert ours.decode(ours.encode(text)) == text
+    assert find_marks(ours, True).times == theirs.timestamp_begin
+
+
 def test_marks_stand_where_whisper_has_them(tmp_path: Path) -> None:
     tokenizer = read_whisper_tokenizer(write_ranks(tmp_path / "a.tiktoken"), N_ROWS)
     marks = find_marks(tokenizer, True)
@@ -243,6 +267,20 @@ def test_files_are_heard(imported: Path, tmp_path: Path, monkeypatch: pytest.Mon
     assert heard.seconds == 1.0
     for segment in heard.segments:
         assert 0 <= segment.start <= segment.end
+
+
+@pytest.mark.parametrize("fast", [True, False])
+def test_the_longest_reminder_leaves_room(imported: Path, fast: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("glassformer.tasks.whisper.TEMPERATURES", (0.0,))
+    loaded = load_cached(imported)
+    marks = find_marks(loaded.tokenizer, True)
+    engine = CTranslate2Whisper(loaded.model, loaded.tokenizer, marks, "float32") if fast else None
+    whisper = WhisperTranscriber(loaded, engine)
+    prompt = [marks.previous, *[5] * 223, *marks.prompt("de", "transcribe")]
+    said, _ = whisper.say(torch.randn(300, 80), prompt, whisper.fit(DecodeOptions(beam=1)))
+    assert len(said.ids) <= whisper.n_context - len(prompt)
+    short, _ = whisper.say(torch.randn(300, 80), prompt, DecodeOptions(beam=1, max_len=5))
+    assert len(short.ids) == 5
 
 
 def test_what_is_refused(imported: Path, tmp_path: Path) -> None:

@@ -8,9 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glassformer import config
-from glassformer.data.tokenizer import END, Tokenizer, train_tokenizer
+from glassformer.data.tokenizer import END, Marks, Tokenizer, train_tokenizer
 from glassformer.decode.complete_options import CompleteOptions
 from glassformer.errors import UserError
+from glassformer.exchange.pieces import scored_pieces_tokenizer
 from glassformer.model import DecoderOnly, build
 from glassformer.model.settings import DecoderOnlySettings
 from glassformer.tasks import generator as generator_file
@@ -148,6 +149,37 @@ def test_pieces_make_the_whole(tokenizer: Tokenizer, text: str, prompt: str, sto
             break
     found += writer.rest()
     assert found == text.split(stop)[0]
+
+
+def of_pieces() -> Tokenizer:
+    """SentencePiece's kind, as Llama's: few pieces, and all other characters in bytes."""
+    pieces = ["<unk>", "<s>", "</s>", *(f"<0x{i:02X}>" for i in range(256)), "▁", "a", "b", "▁a", "ab", "\ufffd", "é"]
+    core = scored_pieces_tokenizer(pieces, [-float(i) for i in range(len(pieces))], {0, 1, 2}, unknown=0, start=1)
+    return Tokenizer(core, Marks(1, (2,)))
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    text=st.text(alphabet=st.one_of(st.sampled_from("ab é語\ufffd"), st.characters(codec="utf-8")), max_size=30),
+    n_prompt=st.integers(0, 40),
+)
+def test_characters_in_byte_tokens_are_whole(text: str, n_prompt: int) -> None:
+    tokenizer = of_pieces()
+    ids = tokenizer.encode(text)
+    prompt = tokenizer.encode(text[:n_prompt])  # ends with a whole character
+    writer = TextWriter(tokenizer, [1, *prompt], ())
+    found = "".join(writer.add(token) for token in ids[len(prompt) :]) + writer.rest()
+    assert tokenizer.decode(ids) == text
+    if ids[: len(prompt)] == prompt:
+        assert tokenizer.decode(prompt) + found == text
+
+
+def test_broken_bytes_do_not_spread() -> None:
+    tokenizer = of_pieces()
+    good, broken = tokenizer.encode("語"), tokenizer.encode("語")[-1]
+    writer = TextWriter(tokenizer, good, ())
+    found = [writer.add(i) for i in [*good[-3:], broken, *good[-3:], *tokenizer.encode("a")]]
+    assert "".join(found) + writer.rest() == "語\ufffd語 a"
 
 
 def test_wrong_calls_are_refused(completer: Completer) -> None:

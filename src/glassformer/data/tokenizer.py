@@ -6,6 +6,7 @@ back on.
 
 import json
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ PAD, START, END = 0, 1, 2
 SPECIALS = ["<pad>", "<s>", "</s>"]
 MASK = "<mask>"  # only in the vocabularies of models that fill blanks, at its end
 SMALLEST = 256 + len(SPECIALS)
+BYTE = re.compile(r"<0x([0-9A-F]{2})>")
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,9 @@ class Tokenizer:
         self.core.encode_special_tokens = True  # a text that contains "</s>" is text
         added = {i for i, token in core.get_added_tokens_decoder().items() if token.special}
         self.special = frozenset(added if marks is not None else {*range(END + 1), *added})
+        letter = core.token_to_id("<0x41>")  # SentencePiece spells what it does not know in bytes, written like this
+        falls_back = letter is not None and self.tokens([letter]) == ["A"]
+        self.letter: int | None = letter if falls_back else None
 
     @property
     def vocab_size(self) -> int:
@@ -71,11 +76,17 @@ class Tokenizer:
 
     def tokens(self, ids: list[int]) -> list[str]:
         """Each id as a person would read it; bytes that are no whole character show as they can."""
-        return [self.piece(i) if i in self.special else self.core.decoder.decode([self.piece(i)]) for i in ids]
+        decode = self.core.decoder.decode if self.core.decoder else "".join
+        return [self.piece(i) if i in self.special else decode([self.piece(i)]) for i in ids]
 
     def piece(self, i: int) -> str:
         """A token as the vocabulary writes it, byte by byte."""
         return str(self.core.id_to_token(i))
+
+    def byte(self, i: int) -> int | None:
+        """The byte that a token stands for where bytes are tokens of their own, written as <0x41>."""
+        found = None if self.letter is None or i in self.special else BYTE.fullmatch(self.piece(i))
+        return int(found[1], 16) if found else None
 
     def spell(self, piece: str) -> list[int]:
         """A piece of another vocabulary in the tokens of this one."""

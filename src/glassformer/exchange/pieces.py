@@ -4,18 +4,17 @@ SentencePiece joins the neighbours whose joint piece has the best score. The sam
 piece in each way to cut it into two others, best score first.
 """
 
-import re
 from collections.abc import Collection, Sequence
 
 import numpy as np
 from tokenizers import AddedToken, decoders, models, normalizers, processors
 from tokenizers import Tokenizer as Core
 
+from glassformer.data.tokenizer import BYTE
 from glassformer.errors import UserError, require
 
 SPACE = "▁"
 LONGEST_PIECE = 128  # characters; each is cut at every place
-BYTE = re.compile(r"<0x[0-9A-F]{2}>")
 
 
 def scored_pieces_tokenizer(

@@ -42,7 +42,8 @@ def _read_ranks(path: Path, text: str) -> list[bytes]:
         parts = line.split()
         try:
             sound = len(parts) == 2 and int(parts[1]) == len(tokens)
-            tokens.append(base64.b64decode(parts[0], validate=True))
+            # The last line of multilingual.tiktoken stands for a token of no bytes.
+            tokens.append(b"" if parts[0] == "=" else base64.b64decode(parts[0], validate=True))
         except (ValueError, IndexError, binascii.Error):
             sound = False
         require(sound, f"Line {number} of {path} is not a token and its rank.", "Give one of OpenAI's .tiktoken files.")

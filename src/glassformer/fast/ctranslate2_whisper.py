@@ -97,8 +97,8 @@ class CTranslate2Whisper:
             self._encode(window),
             [prompt],
             length_penalty=1.0,
-            # It takes the half of this, or what the prompt leaves of it, whichever is less.
-            max_length=max(2 * options.max_len, len(prompt) + options.max_len),
+            # It takes the half of this, or what the prompt without its last token leaves of it, whichever is less.
+            max_length=max(2 * options.max_len, len(prompt) - 1 + options.max_len),
             return_scores=True,
             return_no_speech_prob=True,
             suppress_blank=True,

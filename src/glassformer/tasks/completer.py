@@ -1,5 +1,6 @@
 """A language model in use: prompts in, texts out, as they come or when they are whole."""
 
+import codecs
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
@@ -35,31 +36,52 @@ class Completion:
 
 
 class TextWriter:
-    """Tokens into text as they come: whole characters only, and nothing that may yet become a stop string."""
+    """Tokens into text as they come: whole characters only, and nothing that may yet become a stop string.
+
+    Tokens that are single bytes of a longer character are joined here, since a tokenizer gives up a whole run of them
+    where one is missing; among the newest tokens a letter stands for each.
+    """
 
     def __init__(self, tokenizer: Tokenizer, prompt: list[int], stop: tuple[str, ...]) -> None:
         self.tokenizer, self.stop = tokenizer, stop
-        self.ids = prompt[-HELD:]
-        self.shown = len(tokenizer.decode(self.ids))
-        self.n_waiting, self.held = 0, ""
+        self.bytes = codecs.getincrementaldecoder("utf-8")("replace")
+        self.ids: list[int] = []
+        self.shown, self.held = 0, ""
         self.stopped = False
+        for token in prompt[-HELD:]:
+            self._read(token)
+        self.shown = len(tokenizer.decode(self.ids))
 
     def add(self, token: int) -> str:
         """The text that is certain now."""
-        self.ids.append(token)
-        self.n_waiting += 1
-        new = self.tokenizer.decode(self.ids)[self.shown :]
-        # A character's first bytes wait for the others; more than four are none.
-        if new.endswith("\N{REPLACEMENT CHARACTER}") and self.n_waiting < 4:
-            return ""
-        self.ids, self.n_waiting = self.ids[-HELD:], 0
-        self.shown = len(self.tokenizer.decode(self.ids))
-        return self._without_stop(new)
+        return self._without_stop(self._read(token))
 
     def rest(self) -> str:
         """What was held back and is due at the end."""
-        unfinished = self.tokenizer.decode(self.ids)[self.shown :]
+        unfinished = self._unsure() + self.bytes.decode(b"", final=True)
         return "" if self.stopped else self._without_stop(unfinished) + self.held
+
+    def _read(self, token: int) -> str:
+        byte, letter = self.tokenizer.byte(token), self.tokenizer.letter
+        if byte is None or letter is None or byte < 0x80:
+            text = self.bytes.decode(b"", final=True)
+            self.ids.append(token)
+        else:
+            text = self._unsure() + self.bytes.decode(bytes([byte]))
+            self.ids.append(letter)
+            self.shown = len(self.tokenizer.decode(self.ids))
+        whole = self.tokenizer.decode(self.ids)
+        # What looks broken at the end may be the first bytes of a character.
+        n_sure = max(self.shown, len(whole) - whole.endswith("\N{REPLACEMENT CHARACTER}"))
+        text += whole[self.shown : n_sure]
+        self.shown = n_sure
+        if n_sure == len(whole):
+            self.ids = self.ids[-HELD:]
+            self.shown = len(self.tokenizer.decode(self.ids))
+        return text
+
+    def _unsure(self) -> str:
+        return self.tokenizer.decode(self.ids)[self.shown :]
 
     def _without_stop(self, new: str) -> str:
         text = self.held + new

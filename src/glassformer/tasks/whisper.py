@@ -146,6 +146,7 @@ class WhisperTranscriber:
 
     def say(self, window: Tensor, prompt: list[int], options: DecodeOptions) -> tuple[Said, float]:
         """The first answer that is believed, or the last, and the temperature that it was drawn at."""
+        options = replace(options, max_len=min(options.max_len, self.n_context - len(prompt)))
         for temperature in TEMPERATURES:
             how = options
             if temperature > 0:
