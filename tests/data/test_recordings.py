@@ -173,6 +173,23 @@ def test_check_refuses_what_cannot_teach(tmp_path: Path) -> None:
         check_recordings(open_recordings(tmp_path / "same.tsv"))
 
 
+def test_what_is_validated_on_is_checked_too(tmp_path: Path) -> None:
+    for i, name in enumerate(("a", "b", "c")):
+        write_sound(tmp_path / f"{name}.wav", tone(0.2, 300.0 + i))
+    (tmp_path / "copy.wav").write_bytes((tmp_path / "a.wav").read_bytes())
+    (tmp_path / "train.tsv").write_text("a.wav\thello\nb.wav\tyou\n")
+    (tmp_path / "valid.tsv").write_text("copy.wav\thello\nnone.wav\tyou\nc.wav\tyou\n")
+    report = check_recordings(*(open_recordings(tmp_path / name) for name in ("train.tsv", "valid.tsv")))
+    assert report.valid is not None
+    assert (report.valid.n_recordings, report.valid.n_same, report.valid.bad_lines) == (2, 1, (2,))
+    text = explain_recordings(report)
+    assert "Validation: 2 recordings, 1 line skipped.\n  Also in training: 1 of the recordings." in text
+    assert (
+        "valid.tsv: skipped, as they cannot be used:\n  1 line that is a file that is not there: none.wav (2)" in text
+    )
+    assert "Warning: 50% of the validation recordings are in training too" in text
+
+
 def test_sound_and_vectors_do_not_mix(tmp_path: Path) -> None:
     write_sound(tmp_path / "a.wav", tone(0.2))
     write_sound(tmp_path / "b.wav", tone(0.2))

@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from glassformer.tasks.run import Finished, Run
+from glassformer.data.files import writing
+from glassformer.errors import UserError
+from glassformer.tasks.run import OURS, Finished, Run, check_folder
 from glassformer.train.loop import Validation
 from glassformer.train.report import Report
 
@@ -33,3 +35,15 @@ def test_the_card_has_a_command_that_works_from_here(
     assert card.startswith(f"# {title}\n")
     assert f"Use it: `{command}`\n" in card
     assert str(tmp_path) not in card
+
+
+def test_a_run_that_was_killed_before_its_first_checkpoint_may_begin_again(tmp_path: Path) -> None:
+    for name in OURS:
+        (tmp_path / name).write_bytes(b"")
+    assert (tmp_path / "tensorboard").exists()
+    with writing(tmp_path / "tokenizer.json"):  # what lies there now is what a kill would leave
+        assert len(list(tmp_path.iterdir())) == len(OURS) + 1
+        check_folder(tmp_path, resume=True)
+    (tmp_path / "letter.txt").write_text("mine")
+    with pytest.raises(UserError, match=r"holds other files, such as letter\.txt"):
+        check_folder(tmp_path, resume=True)

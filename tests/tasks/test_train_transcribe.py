@@ -1,6 +1,7 @@
 """From recordings to a model directory, end to end, on a language of tones; then the model in use."""
 
 import json
+import re
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -13,12 +14,14 @@ import torch
 from safetensors.torch import load_file
 
 from glassformer.data.recordings import open_recordings
+from glassformer.data.split import default_number
 from glassformer.errors import UserError
 from glassformer.tasks import transcribe as task
 from glassformer.tasks.evaluate_transcribe import count_mistakes, evaluate_transcribe, measure
 from glassformer.tasks.listen import Listener, read_commands
 from glassformer.tasks.model_dir import load_model
 from glassformer.tasks.train_transcribe import SpeechFiles, train_transcribe
+from glassformer.tasks.transcribe import TranscriptSettings
 from glassformer.tasks.transcriber import Transcriber, Transcript
 from glassformer.tasks.word_times import forward_path
 from tests.data.sounds import noise, write_sound
@@ -115,9 +118,11 @@ def test_vectors_and_bpe(tmp_path: Path) -> None:
 
 
 def test_start_from_another(taught: Path, tmp_path: Path) -> None:
-    out = tmp_path / "next"
+    out, data = tmp_path / "next", taught.parent / "sounds" / "list.tsv"
     recipe = replace(tiny_recipe(train={"steps": 2}), size="auto", model={}, start=str(taught))
-    data = taught.parent / "sounds" / "list.tsv"
+    with pytest.raises(UserError, match="whose size, shape and vocabulary are given"):
+        train_transcribe(files(data), recipe, out, device="cpu", quiet=True)
+    recipe = replace(recipe, tokenizer=TranscriptSettings())
     assert train_transcribe(files(data), recipe, out, device="cpu", quiet=True)
     old, new = (load_file(folder / "model.safetensors") for folder in (taught, out))
     assert all(old[name].shape == new[name].shape for name in old)
@@ -137,6 +142,31 @@ def test_what_is_refused(taught: Path, tmp_path: Path, changes: dict[str, Any], 
     data = taught.parent / "sounds" / "list.tsv"
     with pytest.raises(UserError, match=message):
         train_transcribe(files(data), tiny_recipe(**changes), tmp_path / "out", device="cpu", quiet=True)
+
+
+def test_bad_validation_recordings_are_named_and_never_held_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = write_recordings(tmp_path / "sounds", 12)
+    missing = "".join(f"none{i}.wav\tlow\n" for i in range(30))
+    data.write_text(data.read_text() + missing)
+    recipe = tiny_recipe(train={"steps": 1})
+    assert train_transcribe(files(data), recipe, tmp_path / "held", device="cpu")
+    said = capsys.readouterr().err
+    n_valid = int(re.search(r"Validation: (\d+) recording", said)[1])  # type: ignore[index]
+    n_train = int(re.search(r"(\d+) recordings to learn from", said)[1])  # type: ignore[index]
+    assert (n_train + n_valid, n_valid) == (12, default_number(12))
+    assert "Left out" not in said
+    (tmp_path / "sounds" / "valid.tsv").write_text("0.wav\tlow\nnone.wav\thigh\n1.wav\t" + "high " * 500 + "\n")
+    given = SpeechFiles(open_recordings(data), open_recordings(tmp_path / "sounds" / "valid.tsv"))
+    assert train_transcribe(given, recipe, tmp_path / "given", device="cpu")
+    said = capsys.readouterr().err
+    assert "Validation: 2 recordings, 1 line skipped." in said
+    assert "1 line that is a file that is not there: none.wav (2)" in said
+    assert "Left out: 0 recordings to learn from and 1 to validate on" in said
+    (tmp_path / "sounds" / "valid.tsv").write_text(missing)
+    with pytest.raises(UserError, match=r"valid.tsv holds no usable recording \(line 1: There is no file"):
+        train_transcribe(given, recipe, tmp_path / "none", device="cpu", quiet=True)
 
 
 def test_each_file_gets_its_answer(taught: Path, tmp_path: Path) -> None:

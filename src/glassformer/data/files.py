@@ -30,6 +30,11 @@ def writing(path: Path) -> Iterator[BinaryIO]:
             temporary.unlink(missing_ok=True)
 
 
+def is_unfinished(name: str) -> bool:
+    """Whether a name is that of a file that was being written when the power went."""
+    return name.startswith(".") and name.endswith(".part")
+
+
 def write_text(path: Path, text: str) -> None:
     with writing(path) as file:
         file.write(text.encode("utf-8"))

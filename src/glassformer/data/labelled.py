@@ -82,14 +82,14 @@ class LabelledTexts:
         nouns = ("labelled pair of texts", "labelled pairs of texts") if self.n_texts == 2 else ("labelled text",)
         return [*self.files.notes, f"{counted(len(self.examples), *nouns)}.", *self.skipped()]
 
-    def skipped(self) -> list[str]:
-        """In sentences, the lines that are no examples."""
+    def skipped(self, named: bool = False) -> list[str]:
+        """In sentences, the lines that are no examples; where there are several files, or if asked, `named`."""
         said = []
         for path in self.files.paths:
             lines: FirstLines[str] = FirstLines()
             for item in (bad for where, bad in self.bad if where == path):
                 lines.add(item.reason, item.line)
-            title = BAD if len(self.files.paths) == 1 else f"{path}: {BAD.lower()}"
+            title = BAD if len(self.files.paths) == 1 and not named else f"{path}: {BAD.lower()}"
             said += explain_findings(title, lines.findings())
         return said
 

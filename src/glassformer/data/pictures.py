@@ -57,7 +57,11 @@ class Pictures:
         said = (
             f"{counted(len(self.pixels), 'picture')}, read as {h} × {w} pixels {'in colour' if c == 3 else 'in grey'}."
         )
-        return said + (f" Skipped {len(self.bad):,}: the first, {self.bad[0]}." if self.bad else "")
+        return " ".join([said, *self.skipped()])
+
+    def skipped(self) -> list[str]:
+        """In a sentence, what could not be read; nothing where all could."""
+        return [f"Skipped {len(self.bad):,}: the first, {self.bad[0]}."] if self.bad else []
 
 
 @dataclass(frozen=True)

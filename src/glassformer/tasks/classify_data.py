@@ -1,14 +1,18 @@
 """What every kind of labelled data has in common: it is checked, divided, and made ready for a model."""
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
+from glassformer.data.check import MUCH
+from glassformer.data.counted import counted
 from glassformer.data.findings import having_seen
 from glassformer.data.labelled import hold_out_examples
 from glassformer.data.labelled_batch import LabelledData
 from glassformer.data.labels import LabelKind, Labels, Raw, Targets, describe_labels, find_labels, refuse_rare
+from glassformer.data.lines import text_hash
 from glassformer.data.tokenizer import Tokenizer
 from glassformer.errors import require
 from glassformer.tasks.classify import ClassifyRecipe, chosen_metric
@@ -138,7 +142,22 @@ class DividedSubject(Generic[E]):
     def describe_division(self) -> list[str]:
         n_valid = len(self.division.valid) if self.valid is None else len(self.valid.labels)
         how = "held out" if self.valid is None else "given"
-        return [self.division.describe(), f"{self.n_examples:,} to learn from, {n_valid:,} {how} to validate on."]
+        said = f"{self.n_examples:,} to learn from, {n_valid:,} {how} to validate on."
+        return [self.division.describe(), said, *self._repeated()]
+
+    def _repeated(self) -> Iterator[str]:
+        """What is there twice: what was learned by heart makes scores too good."""
+        known = Counter(map(text_hash, self.train.keys()))  # without regard to case and spacing
+        if n := known.total() - len(known):
+            yield f"{counted(n, 'example')} {'repeats' if n == 1 else 'repeat'} another one."
+        if self.valid is None:
+            return
+        others = [text_hash(key) for key in self.valid.keys()]  # noqa: SIM118 (not a mapping)
+        n_same = sum(key in known for key in others)
+        yield f"Also in training: {n_same:,} of those to validate on."
+        if n_same > MUCH * len(others):
+            share = n_same / len(others)
+            yield f"Warning: {share:.0%} of the validation examples are in training too, so scores will be too good."
 
 
 def divide(

@@ -51,7 +51,7 @@ class PictureSubject(DividedSubject[Pictures]):
         return Augmentation(wanted.augment, flip, wanted.mixup)
 
     def describe(self) -> list[str]:
-        said = [str(self.train)]
+        said = [str(self.train), *(() if self.valid is None else self.valid.skipped())]
         if self.survey.n_other:
             h, w = self.survey.size
             shaped = {"crop": "cropped", "stretch": "stretched", "pad": "padded"}[self.use.fit]

@@ -29,7 +29,8 @@ class TextSubject(DividedSubject[LabelledTexts]):
     """All labelled texts of a run; made by `read_texts`."""
 
     def describe(self) -> list[str]:
-        return [*self.train.describe(), *self.describe_division()]
+        others = [] if self.valid is None else self.valid.skipped(named=True)
+        return [*self.train.describe(), *others, *self.describe_division()]
 
     def prepare(self, recipe: ClassifyRecipe, run: Run, identity: str, start: LoadedModel | None) -> Prepared:
         """Tokens on disk; what an earlier start of the same run made is used again."""

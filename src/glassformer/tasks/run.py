@@ -16,7 +16,7 @@ from torch import nn
 
 from glassformer import __version__, config
 from glassformer.data.counted import counted
-from glassformer.data.files import write_text
+from glassformer.data.files import is_unfinished, write_text
 from glassformer.errors import require
 from glassformer.model import count_parameters
 from glassformer.model.settings import EncoderOnlySettings, ModelSettings, Settings
@@ -29,7 +29,8 @@ from glassformer.train.settings import TrainSettings
 
 LR_TIMES_WIDTH, MOST_LR, GENTLE = 0.4, 5e-3, 0.2
 FEW_STEPS = 200  # a model that made fewer has hardly begun
-OURS = {"data", "tokenizer.json", "source_tokenizer.json", "recipe.toml", "metrics.jsonl", "early", ".lock"}
+_OUR_NAMES = "data tokenizer.json source_tokenizer.json recipe.toml metrics.jsonl tensorboard early .lock"
+OURS = _OUR_NAMES.split()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,7 +165,8 @@ def check_folder(out: Path, resume: bool) -> None:
         "Add --resume to go on with it, or give another --out.",
     )
     require(not out.exists() or out.is_dir(), f"{out} is a file, not a folder.", "Give another --out.")
-    foreign = [] if begun or not out.exists() else [path.name for path in out.iterdir() if path.name not in OURS]
+    names = [] if begun or not out.exists() else [path.name for path in out.iterdir()]
+    foreign = [name for name in names if name not in OURS and not is_unfinished(name)]
     require(
         not foreign, f"{out} holds other files, such as {foreign[0] if foreign else ''}.", "Give a new folder as --out."
     )

@@ -1,7 +1,7 @@
 """From recordings to a finished model directory: check, prepare, train, choose, save."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -27,11 +27,12 @@ from glassformer.model import choose_device
 from glassformer.sizes import full_name, load_size_data
 from glassformer.tasks.built_in import find_model
 from glassformer.tasks.model_dir import save_model
-from glassformer.tasks.run import Run, check_folder, identity_of
+from glassformer.tasks.run import Run, check_folder, check_start, identity_of
 from glassformer.tasks.transcribe import (
     RecordingData,
     TranscribeJob,
     TranscribeRecipe,
+    TranscriptSettings,
     automatic_transcribe_size,
 )
 from glassformer.tasks.transcribe_model import load_start, make_model
@@ -63,7 +64,7 @@ def train_transcribe(
     keep_memory()
     check_folder(out, resume)
     _check_recipe(recipe, device)
-    found = check_recordings(files.train)
+    found = check_recordings(files.train, files.valid)
     with alone_in(out):
         return _train(files, found, recipe, device, Run(out, resume, Report(out, quiet, tensorboard), began))
 
@@ -76,7 +77,7 @@ def _train(files: SpeechFiles, found: RecordingReport, recipe: TranscribeRecipe,
     identity = identity_of(
         recipe, (recordings_fingerprint(f) if f is not None else None for f in (files.train, files.valid))
     )
-    data = _prepare(files, recipe, run, identity)
+    data = _prepare(files, found, recipe, run, identity)
     model = make_model(recipe, data.train.tokenizer.vocab_size).to(choose_device(device))
     kind = recipe.size if recipe.start is None else f"as {recipe.start}"
     run.say_model(kind, model, f", {counted(len(data.train.tokens), 'recording')} to learn from")
@@ -105,6 +106,8 @@ def _check_recipe(recipe: TranscribeRecipe, device: str) -> None:
     choose_device(device)
     if recipe.start is not None:
         find_model(recipe.start)
+        shaped = recipe.size != "auto" or bool(recipe.model) or recipe.features is not None
+        check_start(recipe.start, shaped or recipe.tokenizer != TranscriptSettings())
     elif recipe.size != "auto":
         load_size_data(full_name(recipe.size, "transcribe"))
     kind = recipe.tokenizer.kind
@@ -118,12 +121,7 @@ def _check_recipe(recipe: TranscribeRecipe, device: str) -> None:
 def _resolve(recipe: TranscribeRecipe, found: RecordingReport) -> TranscribeRecipe:
     features = recipe.features
     if recipe.start is not None:
-        start = load_start(recipe.start)
-        given = recipe.size != "auto" or recipe.model or features is not None
-        require(
-            not given, f"Training starts from {recipe.start}, whose shape is given.", "Leave out size and features."
-        )
-        features = start.features
+        features = load_start(recipe.start).features
     elif features is None:
         vectors = FeatureSettings(kind="vectors", n_features=max(1, found.width))
         features = vectors if found.width else automatic_features(found.rate)
@@ -149,7 +147,7 @@ class Prepared:
     valid: RecordingData
 
 
-def _prepare(files: SpeechFiles, recipe: TranscribeRecipe, run: Run, identity: str) -> Prepared:
+def _prepare(files: SpeechFiles, found: RecordingReport, recipe: TranscribeRecipe, run: Run, identity: str) -> Prepared:
     """Samples and tokens on disk; what an earlier start of the same run made is used again."""
     out, folder, say = run.out, run.data, run.report.say
     if run.is_prepared(identity, recipe):
@@ -159,18 +157,19 @@ def _prepare(files: SpeechFiles, recipe: TranscribeRecipe, run: Run, identity: s
             for name in ("train", "valid")
         ]
         return Prepared(*parts)
-    train, valid = _divide(files)
+    train, valid = _divide(files, found)
     if recipe.start is not None:
         tokenizer = load_start(recipe.start).tokenizer
     else:
         tokenizer = _make_tokenizer([item.text for item in train], recipe)
     write_text(out / "tokenizer.json", tokenizer.to_json())
-    train_data, n_left_out = _write(train, tokenizer, recipe, folder / "train")
-    valid_data, _ = _write(valid, tokenizer, recipe, folder / "valid")
-    if n_left_out:
+    train_data = _write(train, tokenizer, recipe, folder / "train", "to learn from")
+    valid_data = _write(valid, tokenizer, recipe, folder / "valid", "to validate on")
+    n_left_out = len(train) - len(train_data.tokens), len(valid) - len(valid_data.tokens)
+    if any(n_left_out):
         say(
-            f"Left out: {counted(n_left_out, 'recording')}, unreadable, over {recipe.max_seconds:g} seconds, or with "
-            f"more than {recipe.max_tokens} tokens."
+            f"Left out: {counted(n_left_out[0], 'recording')} to learn from and {n_left_out[1]:,} to validate on, "
+            f"{_limits(recipe)}."
         )
     say(f"Vocabulary: {tokenizer.vocab_size:,} tokens. Validation: {counted(len(valid_data.tokens), 'recording')}.")
     run.prepared(identity)
@@ -185,19 +184,28 @@ def _make_tokenizer(texts: list[str], recipe: TranscribeRecipe) -> Tokenizer:
     return train_tokenizer(texts, settings.kind, size)  # type: ignore[arg-type]
 
 
-def _divide(files: SpeechFiles) -> tuple[list[Recording], list[Recording]]:
+def _divide(files: SpeechFiles, found: RecordingReport) -> tuple[list[Recording], list[Recording]]:
     """Training and validation; what is held out is the same every time, and does not follow the order of the list."""
-    train = [item for item in read_recordings(files.train) if isinstance(item, Recording)]
-    if files.valid is not None:
-        return train, [item for item in read_recordings(files.valid) if isinstance(item, Recording)]
+    train = _usable(files.train, found.bad_lines)
+    if files.valid is not None and found.valid is not None:
+        return train, _usable(files.valid, found.valid.bad_lines)
     order = sorted(train, key=lambda item: text_hash(f"{item.path.name} {item.text}"))
     held = {item.line for item in order[: default_number(len(train))]}
     return [i for i in train if i.line not in held], [i for i in train if i.line in held]
 
 
+def _usable(files: RecordingFiles, bad_lines: Iterable[int]) -> list[Recording]:
+    bad = set(bad_lines)
+    return [item for item in read_recordings(files) if isinstance(item, Recording) and item.line not in bad]
+
+
+def _limits(recipe: TranscribeRecipe) -> str:
+    return f"unreadable, over {recipe.max_seconds:g} seconds, or with more than {recipe.max_tokens} tokens"
+
+
 def _write(
-    items: list[Recording], tokenizer: Tokenizer, recipe: TranscribeRecipe, path: Path
-) -> tuple[RecordingData, int]:
+    items: list[Recording], tokenizer: Tokenizer, recipe: TranscribeRecipe, path: Path, use: str
+) -> RecordingData:
     features = recipe.features
     assert features is not None
     kept: list[list[int]] = []
@@ -208,15 +216,19 @@ def _write(
             ids = tokenizer.encode(item.text)
             try:
                 found = read_series(item.path, features)
-            except UserError:  # the report has named it
+            except UserError:  # not such as the model reads, or gone since the check; it is counted
                 continue
             if len(found) <= recipe.max_seconds * rate and 0 < len(ids) <= recipe.max_tokens:
                 kept.append(ids)
                 yield found
 
     audio = write_audio_store(path, series())
-    tokens = write_store(path, kept, tokenizer.vocab_size)
-    return RecordingData(audio, tokens, tokenizer), len(items) - len(kept)
+    require(
+        bool(kept),
+        f"No recording is left {use}: of {counted(len(items), 'usable one')} all are {_limits(recipe)}.",
+        "Raise max_seconds or max_tokens, or cut the recordings.",
+    )
+    return RecordingData(audio, write_store(path, kept, tokenizer.vocab_size), tokenizer)
 
 
 def read_series(path: Path, features: FeatureSettings) -> Series:
