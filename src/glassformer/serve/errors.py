@@ -56,13 +56,36 @@ def as_api_error(error: Exception) -> ApiError:
                 headers={"Retry-After": str(wait)},
             )
         case RequestValidationError():
-            first = error.errors()[0]
-            place = ".".join(str(part) for part in first["loc"] if part != "body") or "the body"
-            return ApiError(422, f"{place}: {first['msg']}.", "See /openapi.json.", param=place)
+            place, said = _wrong_in(error)
+            return ApiError(422, f"{place or 'the body'}: {said}.", "See /openapi.json.", param=place or None)
         case HTTPException():
             return ApiError(error.status_code, f"{error.detail}.", headers=error.headers)
         case _:
             return ApiError(500, BROKEN, "Its log says more.")
+
+
+def _wrong_in(error: RequestValidationError) -> tuple[str, str]:
+    """The field that is wrong, and why: of the types that a value may have, the one that it came nearest to."""
+    found: dict[tuple[str, ...], list[str]] = {}
+    for each in error.errors():
+        found.setdefault(_place(each, error.body), []).append(str(each["msg"]))
+    first = next(iter(found))
+    place = max((place for place in found if place[:1] == first[:1]), key=len)
+    return ".".join(place), "; or ".join(dict.fromkeys(found[place]))
+
+
+def _place(wrong: Mapping[str, Any], body: Any) -> tuple[str, ...]:
+    """Where in the body, without the names of types that pydantic puts in between."""
+    where, *parts = wrong["loc"]
+    if where != "body" or (wrong["type"] == "missing" and len(parts) == 1):
+        return tuple(map(str, parts))
+    place: list[str] = []
+    for part in parts:
+        if part in (body if isinstance(body, Mapping) else range(len(body)) if isinstance(body, list) else ()):
+            body = body[part]
+            place.append(str(part))
+    missing = [str(parts[-1])] if wrong["type"] == "missing" else []
+    return (*place, *missing)
 
 
 def in_words(path: str, error: ApiError) -> dict[str, Any]:

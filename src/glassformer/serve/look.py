@@ -2,6 +2,7 @@
 
 from contextlib import AsyncExitStack
 from dataclasses import replace
+from typing import Annotated
 
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse
@@ -14,6 +15,7 @@ from glassformer.serve.audio import kept_sound
 from glassformer.serve.classify import kept_picture
 from glassformer.serve.errors import ApiError
 from glassformer.serve.hub import Hub
+from glassformer.serve.lists import bounded
 from glassformer.serve.models import Served
 from glassformer.serve.own_messages import Ask
 from glassformer.tasks.classifier import Classifier
@@ -22,7 +24,7 @@ from glassformer.tasks.whisper import WhisperTranscriber
 
 
 class LookAsk(Ask):
-    texts: list[str] = Field([], max_length=2, description="One, or two to compare.")
+    texts: Annotated[list[str], bounded(0, 2)] = Field([], description="One, or two to compare.")
     file: Base64Bytes | None = Field(None, description="In place of a text: a picture or a recording, in base64.")
     beam: int = Field(4, ge=1, le=8)
     max_tokens: int | None = Field(None, ge=1, le=256)

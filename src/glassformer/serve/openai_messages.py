@@ -6,8 +6,13 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from glassformer.decode.complete_options import CompleteOptions
 from glassformer.serve.errors import ApiError
+from glassformer.serve.lists import TextsOrIds, bounded
 
-Ids = Annotated[list[int], Field(min_length=1)]
+# Parameters of other servers that would change an answer.
+NOT_OFFERED = (
+    *("logit_bias", "tools", "functions", "structured_outputs", "guided_json", "guided_regex", "guided_choice"),
+    *("ignore_eos", "min_tokens", "use_beam_search", "stop_token_ids", "bad_words", "allowed_token_ids"),
+)
 
 
 def as_many(given: str | list[int] | list[str] | list[list[int]]) -> list[Any]:
@@ -16,7 +21,7 @@ def as_many(given: str | list[int] | list[str] | list[list[int]]) -> list[Any]:
 
 
 class _Ask(BaseModel):
-    model_config = ConfigDict(allow_inf_nan=False, extra="ignore")
+    model_config = ConfigDict(allow_inf_nan=False, extra="allow")
     model: str
 
     @model_validator(mode="before")
@@ -42,14 +47,14 @@ class _Generating(_Ask):
     repetition_penalty: float = Field(1.0, gt=0, le=10)
     n: int = Field(1, ge=1, le=128)
     seed: int | None = Field(None, ge=0, lt=2**62)
-    stop: str | list[str] | None = None
+    stop: str | Annotated[list[str], bounded(0)] | None = None
     stream: bool = False
     stream_options: StreamOptions | None = None
-    logit_bias: dict[str, float] | None = None
 
     def options(self, max_tokens: int, n: int, alternatives: int) -> CompleteOptions:
-        if self.logit_bias:
-            raise ApiError(400, "logit_bias is not offered here.", "Leave it out.", "logit_bias")
+        for name in NOT_OFFERED:
+            if (self.model_extra or {}).get(name):
+                raise ApiError(400, f"The parameter {name} is not offered here.", "Leave it out.", name)
         stop = [self.stop] if isinstance(self.stop, str) else self.stop or []
         if len(stop) > 16 or any(len(text) > 1000 for text in stop):
             raise ApiError(400, "There are too many or too long stop strings.", "Give up to 16.", "stop")
@@ -74,7 +79,7 @@ class _Generating(_Ask):
 
 
 class CompletionAsk(_Generating):
-    prompt: str | Ids | Annotated[list[str], Field(min_length=1)] | Annotated[list[Ids], Field(min_length=1)]
+    prompt: TextsOrIds
     max_tokens: int | None = Field(16, ge=0)
     best_of: int | None = Field(None, ge=1, le=128)
     echo: bool = False
@@ -82,40 +87,48 @@ class CompletionAsk(_Generating):
     suffix: str | None = None
 
 
-class TextPart(BaseModel):
-    type: Literal["text"]
-    text: str
+class Part(BaseModel):
+    """Of a message; those that are no text are named when they are refused."""
+
+    type: str
+    text: str | None = None
 
 
 class ChatMessage(BaseModel):
     role: Literal["system", "developer", "user", "assistant"]
-    content: str | list[TextPart]
+    content: str | Annotated[list[Part], bounded(0)] | None = None
 
     @property
     def text(self) -> str:
-        return self.content if isinstance(self.content, str) else "".join(part.text for part in self.content)
+        if isinstance(self.content, list):
+            return "".join(part.text or "" for part in self.content)
+        return self.content or ""
+
+    def check(self, param: str) -> None:
+        if self.content is None and self.role != "assistant":
+            raise ApiError(400, f"A message of the {self.role} has no content.", "Give a text.", param)
+        for part in self.content if isinstance(self.content, list) else ():
+            if part.type != "text" or part.text is None:
+                what = "of type text without one" if part.type == "text" else f"of type {part.type[:40]!r}"
+                raise ApiError(400, f"A part {what} is not read here.", "Send text.", param)
 
 
 class ChatAsk(_Generating):
-    messages: Annotated[list[ChatMessage], Field(min_length=1)]
+    messages: Annotated[list[ChatMessage], bounded()]
     max_tokens: int | None = Field(None, ge=1)
     max_completion_tokens: int | None = Field(None, ge=1)
     logprobs: bool | None = False
     top_logprobs: int | None = Field(None, ge=0, le=20)
-    tools: list[Any] | None = None
-    functions: list[Any] | None = None
     response_format: dict[str, Any] | None = None
 
     def check(self) -> None:
-        asked = {"tools": self.tools, "functions": self.functions}
-        for name, value in asked.items():
-            if value:
-                raise ApiError(400, f"{name} are not offered here.", "Leave them out.", name)
+        for i, message in enumerate(self.messages):
+            message.check(f"messages.{i}.content")
         if self.response_format and self.response_format.get("type") != "text":
             raise ApiError(400, "Only text is answered here.", "Leave out response_format.", "response_format")
 
 
 class EmbeddingAsk(_Ask):
-    input: str | Ids | Annotated[list[str], Field(min_length=1)] | Annotated[list[Ids], Field(min_length=1)]
+    input: TextsOrIds
     encoding_format: Literal["float", "base64"] = "float"
     dimensions: int | None = Field(None, ge=1)

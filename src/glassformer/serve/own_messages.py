@@ -1,20 +1,22 @@
 """The bodies of our own interface. What is unknown in them is refused; options are those of the command line."""
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
-from pydantic import Base64Bytes, BaseModel, ConfigDict, Field
+from pydantic import Base64Bytes, BaseModel, ConfigDict, Field, model_validator
 
 from glassformer.decode.complete_options import CompleteOptions
 from glassformer.decode.options import DecodeOptions
 from glassformer.model.settings import Pooling
 from glassformer.serve.errors import ApiError
+from glassformer.serve.lists import MOST, FewFields, Texts, bounded, few_fields
 
 STRICT = ConfigDict(extra="forbid", allow_inf_nan=False)
 MOST_SEED = 2**62
 
 Name = Annotated[str | None, Field(description="A name of /api/models; without it, the first model that can do it.")]
-Texts = Annotated[list[str], Field(min_length=1)]
+
+Steps = Annotated[list[Annotated[list[float], bounded(0, MOST)]], bounded(0, MOST)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,24 +27,30 @@ class SearchOptions(DecodeOptions):
 @dataclass(frozen=True, kw_only=True)
 class TextOptions(CompleteOptions):
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
+    stop: Annotated[tuple[str, ...], bounded(0)] = ()
 
 
 class Ask(BaseModel):
     model_config = STRICT
     model: Name = None
 
+    @model_validator(mode="before")
+    @classmethod
+    def _few_fields(cls, data: Any) -> Any:
+        return few_fields(data)
+
 
 class TranslateAsk(Ask):
     texts: Texts
-    options: SearchOptions = SearchOptions()
+    options: Annotated[SearchOptions, FewFields] = SearchOptions()
     prefix: str = ""
-    phrases: tuple[str, ...] = ()
+    phrases: Annotated[tuple[str, ...], bounded(0)] = ()
     details: bool = Field(False, description="Tokens and alignment too.")
 
 
 class CompleteAsk(Ask):
     prompts: Texts
-    options: TextOptions = TextOptions()
+    options: Annotated[TextOptions, FewFields] = TextOptions()
 
 
 class FillAsk(Ask):
@@ -51,9 +59,13 @@ class FillAsk(Ask):
 
 
 class ClassifyAsk(Ask):
-    texts: list[str | Annotated[list[str], Field(min_length=2, max_length=2)]] = []
-    series: list[list[list[float]]] = Field([], description="For models of vectors: rows of numbers, one a step.")
-    pictures: list[Base64Bytes] = Field([], description="For models of pictures: files such as PNG, in base64.")
+    texts: Annotated[list[str | Annotated[list[str], bounded(2, 2)]], bounded(0)] = []
+    series: Annotated[list[Steps], bounded(0)] = Field(
+        [], description="For models of vectors: rows of numbers, one a step."
+    )
+    pictures: Annotated[list[Base64Bytes], bounded(0)] = Field(
+        [], description="For models of pictures: files such as PNG, in base64."
+    )
 
 
 class EmbedAsk(Ask):
