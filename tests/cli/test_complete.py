@@ -54,6 +54,17 @@ def test_json_holds_tokens_and_scores(model: str, capsys: pytest.CaptureFixture[
             assert all(math.exp(p) <= 1 for p in answer["log_p"])
 
 
+def test_a_seed_gives_the_same_answers_however_they_are_shown(model: str, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["--max-tokens", "8", "--seed", "3", "-n", "3", "--temperature", "1.5", "--quiet"]
+    assert command("complete", model, "the", *options) == 0
+    shown = capsys.readouterr().out
+    assert command("complete", model, "the", *options, "--json") == 0
+    [line] = map(json.loads, capsys.readouterr().out.splitlines())
+    texts = [answer["text"] for answer in line["completions"]]
+    assert shown == "".join(f"{text}\n" for text in texts)
+    assert len(set(texts)) > 1
+
+
 def test_stdin_as_one_prompt_or_as_lines(
     model: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

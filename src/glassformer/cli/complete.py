@@ -39,7 +39,10 @@ def complete(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a prompt: texts, tokens, scores.")] = False,
     draft: Annotated[
         str | None,
-        typer.Option(help="A small model of the same vocabulary that runs ahead; the answers stay the same."),
+        typer.Option(
+            help="A small model of the same vocabulary that runs ahead: at temperature 0 the same answers sooner, "
+            "else others that are as likely."
+        ),
     ] = None,
     precision: Precision = "auto",
     quiet: Annotated[bool, typer.Option("--quiet", help="Nothing on stderr, and no prompt before its answer.")] = False,
@@ -49,6 +52,7 @@ def complete(
     glassformer complete runs/book "Once upon a time" --max-tokens 100
     """
     from glassformer.api import load_completer
+    from glassformer.decode.choose import SEEDS_APART
     from glassformer.decode.complete_options import CompleteOptions
     from glassformer.errors import require
 
@@ -67,6 +71,8 @@ def complete(
         alternatives=alternatives,
         slide=slide,
     )
+    idle = [name for name, given in (("--json", as_json), ("--lines", lines), ("--n", n > 1)) if given and chat]
+    require(not idle, f"{' and '.join(idle)} cannot go with --chat: it answers one message at a time.", "Leave it out.")
     require(not (lines and prompt), "--lines reads prompts from stdin, but one was given.", "Give one of them.")
     completer = load_completer(model, precision, draft)  # type: ignore[arg-type]
     if not quiet:
@@ -78,7 +84,7 @@ def complete(
     else:
         for text in prompt or list(_stdin(lines=False)):
             for i in range(n):
-                one = dataclasses.replace(options, n=1, seed=None if seed is None else seed + i)
+                one = dataclasses.replace(options, n=1, seed=None if seed is None else seed + SEEDS_APART * i)
                 _show(text, completer.stream(text, one), quiet)
 
 
@@ -120,7 +126,7 @@ def _chat(completer: "Completer", options: "CompleteOptions", system: str, first
             if first and not typed:
                 return
             message = _ask(typed)
-            if not message:
+            if message is None:
                 return
             waiting.append(message)
         for piece in talk.answer(waiting.pop(0), options):
@@ -132,10 +138,11 @@ def _chat(completer: "Completer", options: "CompleteOptions", system: str, first
             return
 
 
-def _ask(typed: bool) -> str:
+def _ask(typed: bool) -> str | None:
+    """The next message; None at the end."""
     if typed:
         try:
-            return input("> ").strip()
+            return input("> ").strip() or None
         except EOFError:
-            return ""
-    return sys.stdin.readline().strip()
+            return None
+    return next(filter(None, map(str.strip, sys.stdin)), None)

@@ -12,18 +12,6 @@ from glassformer.cli.options import Model
 if TYPE_CHECKING:
     from glassformer.tasks.model_dir import LoadedModel
 
-HOW_TO = """# For CTranslate2
-
-```python
-import ctranslate2, tokenizers
-
-tokenizer = tokenizers.Tokenizer.from_file("tokenizer.json")  # source_tokenizer.json for the source, if it is there
-translator = ctranslate2.Translator(".", intra_threads=1)
-tokens = tokenizer.encode("Where is the station?", add_special_tokens=False).tokens + ["</s>"]
-answer = translator.translate_batch([tokens], beam_size=4)[0].hypotheses[0]
-print(tokenizer.decode([tokenizer.token_to_id(token) for token in answer]))
-```
-"""
 # Each with its precisions, the usual one first.
 FORMATS = {
     "ctranslate2": ("int8", "fp32"),
@@ -31,6 +19,7 @@ FORMATS = {
     "onnx": ("fp32",),
     "glassformer": ("int8", "fp16", "fp32"),
 }
+MOST_AWAY = {"int8": 0.05, "fp16": 0.001, "fp32": 0.0}  # of a weight that is read back, relative
 
 
 def export(
@@ -41,7 +30,10 @@ def export(
     ] = "ctranslate2",
     precision: Annotated[
         str | None,
-        typer.Option(help="int8 (the usual) or fp32; for glassformer fp16 too; for huggingface and onnx fp32 only."),
+        typer.Option(
+            help="int8 (the usual) or fp32; for glassformer fp16 too, and fp32 is usual for a model with an adapter; "
+            "for huggingface and onnx fp32 only."
+        ),
     ] = None,
 ) -> None:
     """Write a model for another engine, or a smaller copy of it."""
@@ -51,12 +43,17 @@ def export(
 
     require(to in FORMATS, f"There is no format {to!r} to export to.", f"Choose {' or '.join(FORMATS)}.")
     known = FORMATS[to]
-    precision = known[0] if precision is None else precision
-    require(precision in known, f"There is no precision {precision!r} for {to}.", f"Choose {' or '.join(known)}.")
+    require(
+        precision is None or precision in known,
+        f"There is no precision {precision!r} for {to}.",
+        f"Choose {' or '.join(known)}.",
+    )
     require(not out.exists(), f"{out} exists already.", "Give another --out.")
     parent = out.absolute().parent
     require(parent.is_dir(), f"There is no folder {parent}.", "Make it first.")
     loaded = load_model(find_model(model))
+    if precision is None:  # an adapter that becomes one with its model is mostly trained on, or used as it was
+        precision = "fp32" if loaded.is_adapted and to == "glassformer" else known[0]
     with tempfile.TemporaryDirectory(dir=parent, prefix=f".{out.name}.") as scratch:
         folder = Path(scratch) / "whole"
         _write(loaded, to, precision, folder)
@@ -67,10 +64,9 @@ def export(
 
 def _write(loaded: "LoadedModel", to: str, precision: str, folder: Path) -> None:
     from glassformer.errors import UserError
-    from glassformer.fast.ctranslate2 import write_ctranslate2
     from glassformer.fast.ctranslate2_decoder import write_ctranslate2_decoder
+    from glassformer.fast.ctranslate2_translator import write_ctranslate2_translator
     from glassformer.model import DecoderOnly, EncoderDecoder
-    from glassformer.tasks.model_dir import save_model
 
     if to == "huggingface":
         from glassformer.exchange.huggingface_export import write_huggingface
@@ -83,26 +79,43 @@ def _write(loaded: "LoadedModel", to: str, precision: str, folder: Path) -> None
         _tell(write_onnx(loaded, folder))
         return
     if to == "glassformer":
-        source = None if loaded.source_words is loaded.words else loaded.source_words
-        save_model(folder, loaded.task, loaded.model, loaded.words, source, loaded.about, precision)  # type: ignore[arg-type]
-        for name in ("README.md", "recipe.toml"):
-            if (loaded.path / name).exists():
-                shutil.copyfile(loaded.path / name, folder / name)
+        _write_own(loaded, precision, folder)
         return
     kind: Literal["int8", "float32"] = "int8" if precision == "int8" else "float32"
     if isinstance(loaded.model, DecoderOnly):
         _tell(write_ctranslate2_decoder(loaded, folder, kind))
-        return
-    if not isinstance(loaded.model, EncoderDecoder):
+    elif isinstance(loaded.model, EncoderDecoder):
+        _tell(write_ctranslate2_translator(loaded, folder, kind))
+    else:
         raise UserError(
             f"This is a model for {loaded.task}, which CTranslate2 does not run here.",
             "Export a translator or a language model.",
         )
-    write_ctranslate2(loaded.model, loaded.tokenizer, folder, kind, loaded.source_tokenizer)
-    for name in ("tokenizer.json", "source_tokenizer.json"):
+
+
+def _write_own(loaded: "LoadedModel", precision: str, folder: Path) -> None:
+    """A copy in our own format, read back and held against the original."""
+    from glassformer.errors import require
+    from glassformer.tasks.model_dir import load_model, save_model
+
+    source = None if loaded.source_words is loaded.words else loaded.source_words
+    save_model(folder, loaded.task, loaded.model, loaded.words, source, loaded.about, precision)  # type: ignore[arg-type]
+    for name in ("README.md", "recipe.toml"):
         if (loaded.path / name).exists():
             shutil.copyfile(loaded.path / name, folder / name)
-    (folder / "README.md").write_text(HOW_TO, encoding="utf-8")
+    copies = load_model(folder).model.state_dict()
+    away = {
+        name: float((copies[name].float() - weight.float()).norm() / weight.float().norm().clamp(min=1e-12))
+        for name, weight in loaded.model.state_dict().items()
+        if weight.is_floating_point()
+    }
+    worst = max(away, key=lambda name: away[name])
+    require(
+        away[worst] <= MOST_AWAY[precision],
+        f"Read back, {worst} is {away[worst]:.2%} away from the original.",
+        "This is a fault of Glassformer; please report it.",
+    )
+    typer.echo(f"  read back: all {len(away)} weights, {away[worst]:.2%} away at most ({worst})", err=True)
 
 
 def _tell(report: dict[str, Any]) -> None:

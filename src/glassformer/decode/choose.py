@@ -13,6 +13,8 @@ from glassformer.decode.complete_options import CompleteOptions
 from glassformer.decode.filters import keep_min_p, keep_top_k, keep_top_p
 from glassformer.model.heads import log_totals
 
+SEEDS_APART = 7919  # between the seeds of rows that one was given for
+
 
 @dataclass(frozen=True)
 class Chosen:

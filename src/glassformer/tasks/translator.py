@@ -64,8 +64,8 @@ class Translator:
     ) -> list[list[Translation]]:
         """The `nbest` translations of each text with scores; `details` adds tokens and alignment.
 
-        Each translation starts with `prefix` and contains all `phrases`, word for word; where a text was cut, each is in
-        the part that it costs the least. Where there is much to do, `progress` is told.
+        Each translation starts with `prefix` and contains all `phrases`, word for word; where a text was cut, each is
+        in the part that it costs the least. Where there is much to do, `progress` is told.
         """
         options = options or DecodeOptions()
         if isinstance(texts, str):
