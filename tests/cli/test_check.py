@@ -3,9 +3,11 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from glassformer.cli.main import run
+from tests.data.sounds import tone, write_sound
 
 PAIRS = "".join(f"the house number {i}\tdas Haus Nummer {i}\n" for i in range(40))
 BAD = "\tno source\nno target\t\na\tb\tc\n"
@@ -82,3 +84,83 @@ def test_few_targets_may_be_labels(capsys: pytest.CaptureFixture[str], tmp_path:
     code, out, _ = check(capsys, write(tmp_path / "a.tsv", rows), "--no-plan")
     assert code == 0
     assert "Warning: There are only 2 different targets; check labels with --task classify." in out
+
+
+@pytest.mark.parametrize("content", ["a" * 140_000 + "\tb\nc\td\n", "a\rb\tc\nd\te\n"])
+def test_odd_pairs_are_still_pairs(capsys: pytest.CaptureFixture[str], tmp_path: Path, content: str) -> None:
+    path = tmp_path / "a.tsv"
+    path.write_bytes((content + PAIRS).encode())
+    code, out, _ = check(capsys, path, "--no-plan")
+    assert code == 0
+    assert " pairs." in out
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("data.json", '[{"source": "a", "target": "b"}]'),
+        ("data.json", "[" * 50_000),
+        ("data.txt", "\u3000\n\u3000\n"),
+        ("data.tsv", "\u3000\n\u3000\n"),
+        ("data.csv", "a" * 2**20 + "\n"),
+        ("data.csv", ",\n,\n"),
+    ],
+)
+def test_what_is_no_data_gets_one_sentence(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, name: str, content: str
+) -> None:
+    path = write(tmp_path / name, content)
+    for options in ([], ["--task", "classify"], ["--task", "transcribe"]):
+        code, _, err = check(capsys, path, "--no-plan", *options)
+        assert code == 2
+        assert str(path) in err
+        assert "Traceback" not in err
+
+
+def test_labels_to_validate_on_are_checked_too(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    rows = [f"text number {i}\t{'yes' if i % 2 else 'no'}\n" for i in range(40)]
+    train = write(tmp_path / "a.tsv", "".join(rows) + "Text  Number 1\tyes\n")
+    valid = write(tmp_path / "b.tsv", rows[3] + "another text\tno\n" + BAD)
+    code, out, _ = check(capsys, train, "--valid", valid)
+    assert code == 0
+    assert "1 example repeats another one." in out
+    assert "Also in training: 1 of those to validate on." in out
+    assert "Warning: 50% of the validation examples are in training too" in out
+    assert f"{valid}: skipped, as they cannot be used:" in out
+    assert "1 line that has 3 columns, not 2 (5)" in out
+
+
+def test_labels_are_read_as_is_said(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = write(tmp_path / "a.tsv", "".join(f"text number {i}\t{i % 3}+{(i + 1) % 3}\n" for i in range(40)))
+    _, out, _ = check(capsys, path, "--separator", "+", "--kind", "classes")
+    assert "Any number of labels for each, of 3:" in out
+    np.save(tmp_path / "x.npy", np.random.default_rng(0).random((40, 8, 8)))
+    labels = write(tmp_path / "y.txt", "".join(f"{i % 2}\n" for i in range(40)))
+    _, out, _ = check(capsys, tmp_path / "x.npy", "--labels", labels)
+    assert "40 series of 8 numbers a step" in out
+    _, out, _ = check(capsys, tmp_path / "x.npy", "--labels", labels, "--pictures", "--kind", "number")
+    assert "40 pictures, read as 8 × 8 pixels" in out
+    assert "Labels are numbers from 0 to 1" in out
+    code, _, err = check(capsys, path, "--kind", "clas")
+    assert code == 2
+    assert "clas" in err
+
+
+def test_recordings_to_validate_on_are_checked_too(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    for i in range(4):
+        write_sound(tmp_path / f"{i}.wav", tone(0.2, 300.0 + i))
+    train = write(tmp_path / "train.tsv", "0.wav\thello\n1.wav\tyou\n2.wav\tthere\n")
+    code, _, err = check(capsys, train, "--valid", tmp_path / "nothere.tsv")
+    assert code == 2
+    assert "There is no file" in err
+    code, _, err = check(capsys, train, train, "--task", "transcribe")
+    assert code == 2
+    assert "2 files were given" in err
+    valid = write(tmp_path / "valid.tsv", "0.wav\thello\n3.wav\tyou\nnone.wav\tbye\n")
+    code, out, err = check(capsys, train, "--valid", valid, "--plan", "--label", "x", "--task", "transcribe")
+    assert code == 0
+    assert "Also in training: 1 of the recordings." in out
+    assert "is a file that is not there: none.wav (3)" in out
+    assert "For this data (--task transcribe) these have no effect: --plan, --label." in err
+    code, out, _ = check(capsys, train, "--valid", valid, "--json")
+    assert json.loads(out)["valid"]["n_same"] == 1

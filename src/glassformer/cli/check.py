@@ -7,12 +7,30 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from glassformer.cli.options import AsJson, Label, Source, Target, Text2
+from glassformer.cli.options import (
+    AsJson,
+    AsPictures,
+    Label,
+    LabelsFile,
+    LabelsKind,
+    Separator,
+    Source,
+    Target,
+    Text2,
+    ValidLabels,
+)
 
 if TYPE_CHECKING:
     from glassformer.tasks.plan import Plan
 
 TASKS = ("translate", "complete", "classify", "transcribe", "auto")
+# Options that not all kinds of data have a use for.
+USES = {
+    "translate": ("--source", "--target", "--plan"),
+    "complete": ("--field", "--plan"),
+    "classify": ("--text", "--text2", "--label", "--labels", "--valid-labels", "--pictures", "--kind", "--separator"),
+    "transcribe": ("--source", "--target"),
+}
 
 
 def check(
@@ -23,33 +41,49 @@ def check(
             "recordings (a list or a folder); labelled data (--task classify)."
         ),
     ],
-    valid: Annotated[list[Path] | None, typer.Option(help="Validation pairs, to look for overlap.")] = None,
+    valid: Annotated[list[Path] | None, typer.Option(help="Validation data, to look for overlap.")] = None,
     source: Source = None,
     target: Target = None,
     field: Annotated[str, typer.Option(help="For text: the field of JSONL files that holds it.")] = "text",
     text: Annotated[str | None, typer.Option(help="For labelled data: the column or field of the text.")] = None,
     text2: Text2 = None,
     label: Label = None,
+    labels: LabelsFile = None,
+    valid_labels: ValidLabels = None,
+    pictures: AsPictures = False,
+    kind: LabelsKind = None,
+    separator: Separator = None,
     task: Annotated[
         str, typer.Option(help="translate, complete, classify or transcribe, where the files do not tell.")
     ] = "auto",
-    with_plan: Annotated[bool, typer.Option("--plan/--no-plan", help="Measure and plan a training.")] = True,
+    with_plan: Annotated[
+        bool | None,
+        typer.Option("--plan/--no-plan", help="Measure and plan a training, as is usual for pairs and text."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Say what the data is, name bad lines by number, and plan a training."""
     from glassformer.errors import UserError, require
 
     require(task in TASKS, f"There is no task {task!r} to check for.", f"Choose {', '.join(TASKS)}.")
-    kind = _task_of(data) if task == "auto" else task
+    given: dict[str, object] = {"--source": source, "--target": target, "--field": field != "text", "--plan": with_plan}
+    given |= {"--text": text, "--text2": text2, "--label": label, "--labels": labels, "--valid-labels": valid_labels}
+    given |= {"--pictures": pictures, "--kind": kind, "--separator": separator}
+    options = [name for name, value in given.items() if value]
+    if task == "auto":
+        task = "classify" if set(options) & set(USES["classify"]) else _task_of(data)
+    if idle := [name for name in options if name not in USES[task]]:
+        typer.echo(f"For this data (--task {task}) these have no effect: {', '.join(idle)}.", err=True)
     try:
-        if kind == "transcribe":
-            report, words = _recordings(data, source, target)
-        elif kind == "classify":
-            report, words = _labelled(data, valid, (text, text2, label))
-        elif kind == "complete":
-            report, words = _text(data, valid, field, with_plan)
+        if task == "transcribe":
+            report, words = _recordings(data, valid, source, target)
+        elif task == "classify":
+            settings = {"labels": kind, "separator": separator}
+            report, words = _labelled(data, valid, (text, text2, label), labels, valid_labels, pictures, settings)
+        elif task == "complete":
+            report, words = _text(data, valid, field, with_plan is not False)
         else:
-            report, words = _pairs(data, valid, source, target, with_plan)
+            report, words = _pairs(data, valid, source, target, with_plan is not False)
     except UserError as error:  # it says what is fatal; what was seen before comes first
         if seen := getattr(error, "__notes__", []):
             typer.echo(json.dumps({"said": seen}, ensure_ascii=False) if as_json else "\n".join(seen))
@@ -72,24 +106,39 @@ def _task_of(data: list[Path]) -> str:
     return "complete" if len(data) != 2 and all(map(looks_like_text, data)) else "translate"
 
 
-def _recordings(data: list[Path], source: str | None, target: str | None) -> tuple[dict[str, Any], str]:
+def _recordings(
+    data: list[Path], valid: list[Path] | None, source: str | None, target: str | None
+) -> tuple[dict[str, Any], str]:
     from glassformer.data.recordings import open_recordings
     from glassformer.data.recordings_check import check_recordings, explain_recordings
+    from glassformer.errors import require
 
-    heard = check_recordings(open_recordings(data[0], source, target))
+    for given in (data, valid or data):
+        require(len(given) == 1, f"{len(given)} files were given.", "Give one list, or one folder, of recordings.")
+    others = open_recordings(valid[0], source, target) if valid else None
+    heard = check_recordings(open_recordings(data[0], source, target), others)
     return dataclasses.asdict(heard), explain_recordings(heard)
 
 
 def _labelled(
-    data: list[Path], valid: list[Path] | None, columns: tuple[str | None, str | None, str | None]
+    data: list[Path],
+    valid: list[Path] | None,
+    columns: tuple[str | None, str | None, str | None],
+    labels: Path | None,
+    valid_labels: Path | None,
+    pictures: bool,
+    settings: dict[str, str | None],
 ) -> tuple[dict[str, Any], str]:
+    from glassformer import config
     from glassformer.cli.labelled import open_subject
     from glassformer.data.labelled_layout import Columns
     from glassformer.tasks.classify import ClassifyRecipe
 
-    subject = open_subject(data, valid, Columns(*columns))(ClassifyRecipe())
-    report = {"n_examples": subject.n_examples, "labels": dataclasses.asdict(subject.labels)}
-    return {**report, "said": subject.describe()}, "\n".join(subject.describe())
+    recipe: ClassifyRecipe = config.parse(ClassifyRecipe, settings, "The settings")
+    subject = open_subject(data, valid, Columns(*columns), labels, valid_labels, pictures)(recipe)
+    said = subject.describe()
+    report = {"n_examples": subject.n_examples, "labels": dataclasses.asdict(subject.labels), "said": said}
+    return report, "\n".join(said)
 
 
 def _text(data: list[Path], valid: list[Path] | None, field: str, with_plan: bool) -> tuple[dict[str, Any], str]:

@@ -10,6 +10,7 @@ from glassformer.cli.options import (
     Beam,
     Engine,
     Label,
+    LabelsFile,
     LengthPenalty,
     MaxLen,
     Precision,
@@ -40,9 +41,7 @@ def evaluate(
     text: Annotated[str | None, typer.Option(help="For labelled texts: the column or field of the text.")] = None,
     text2: Text2 = None,
     label: Label = None,
-    labels: Annotated[
-        Path | None, typer.Option(help="For an NPY file of vectors: its labels, one a line, or NPY.")
-    ] = None,
+    labels: LabelsFile = None,
     picture: Annotated[
         Path | None, typer.Option(help="For a classifier: draw which class it takes for which (PNG).")
     ] = None,

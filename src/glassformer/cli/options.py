@@ -1,5 +1,6 @@
 """Arguments and options that several verbs have in common, with one help text each."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -15,6 +16,17 @@ Source = Annotated[str | None, typer.Option(help="The source field of a CSV, TSV
 Target = Annotated[str | None, typer.Option(help="The target field.")]
 Text2 = Annotated[str | None, typer.Option(help="That of the second text of a pair.")]
 Label = Annotated[str | None, typer.Option(help="That of the label.")]
+
+# How labelled data is read.
+LabelsFile = Annotated[Path | None, typer.Option(help="For an NPY file of vectors: its labels, one a line, or NPY.")]
+ValidLabels = Annotated[Path | None, typer.Option(help="The same for an NPY file of --valid.")]
+AsPictures = Annotated[
+    bool, typer.Option("--pictures", help="Arrays (n, height, width) are pictures, not series of vectors.")
+]
+LabelsKind = Annotated[
+    str | None, typer.Option(help="What labels are: class, classes (many for each) or number; found if left out.")
+]
+Separator = Annotated[str | None, typer.Option(help="What parts many labels of one text, such as | or ,")]
 
 # How answers are searched for, or drawn.
 Beam = Annotated[int, typer.Option(help="Hypotheses kept at each step; 1 is greedy.")]

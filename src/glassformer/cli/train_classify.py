@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from glassformer.cli.options import Label, Text2
+from glassformer.cli.options import AsPictures, Label, LabelsFile, LabelsKind, Separator, Text2, ValidLabels
 from glassformer.cli.train_options import Lora, Options
 
 
@@ -19,20 +19,14 @@ def classify(
         ),
     ],
     valid: Annotated[list[Path] | None, typer.Option(help="Validation data, as DATA; else some is held out.")] = None,
-    labels: Annotated[
-        Path | None, typer.Option(help="For an NPY file of vectors: its labels, one a line, or NPY.")
-    ] = None,
-    valid_labels: Annotated[Path | None, typer.Option(help="The same for an NPY file of --valid.")] = None,
-    pictures: Annotated[
-        bool, typer.Option("--pictures", help="Arrays (n, height, width) are pictures, not series of vectors.")
-    ] = False,
+    labels: LabelsFile = None,
+    valid_labels: ValidLabels = None,
+    pictures: AsPictures = False,
     text: Annotated[str | None, typer.Option(help="The column or field of the text: its name, or number.")] = None,
     text2: Text2 = None,
     label: Label = None,
-    kind: Annotated[
-        str | None, typer.Option(help="What labels are: class, classes (many for each) or number; found if left out.")
-    ] = None,
-    separator: Annotated[str | None, typer.Option(help="What parts many labels of one text, such as | or ,")] = None,
+    kind: LabelsKind = None,
+    separator: Separator = None,
     epochs: Annotated[float | None, typer.Option(help="Read all examples so many times.")] = None,
     start: Annotated[
         str | None, typer.Option("--from", help="A model to start from: an encoder, or a language model (GPT's way).")
