@@ -51,7 +51,13 @@ def load_transcriber(
     task: str = "transcribe",
 ) -> Transcriber | WhisperTranscriber:
     """The same where nothing but a recogniser will do; language and task are for Whisper."""
-    return _transcriber(_load(model, engine, precision), engine, precision, language, task)
+    loaded = _load(model, engine, precision)
+    require(
+        "whisper" in loaded.about or (engine in ("auto", "torch") and precision in ("auto", "fp32")),
+        f"{loaded.path} was trained here: torch in fp32 is the only engine that runs it.",
+        "Leave out --engine and --precision.",
+    )
+    return _transcriber(loaded, engine, precision, language, task)
 
 
 def load_classifier(model: str | Path) -> Classifier:

@@ -111,6 +111,17 @@ def test_a_recogniser_does_not_translate(capsys: pytest.CaptureFixture[str], mod
     assert "transcribe" in err
 
 
+def test_an_engine_that_is_not_there_is_not_taken_in_silence(
+    model: Path, sounds: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sound = next(sounds.parent.glob("*.wav"))
+    for asked in (("--precision", "int8"), ("--engine", "ctranslate2")):
+        code, out, err = call(capsys, "transcribe", model, sound, *asked)
+        assert (code, out) == (2, "")
+        assert "torch in fp32 is the only engine" in err
+    assert call(capsys, "transcribe", model, sound, "--precision", "fp32")[0] == 0
+
+
 def test_the_microphone_answers_after_each_pause(
     capsys: pytest.CaptureFixture[str], model: Path, sounds: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
