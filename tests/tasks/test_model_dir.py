@@ -108,6 +108,18 @@ def test_separate_tokenizers(tmp_path: Path) -> None:
     assert loaded.source_tokenizer.to_json() == SOURCE.to_json()
 
 
+def test_the_tokenizer_of_the_source_may_not_go_missing(tmp_path: Path) -> None:
+    """Where both vocabularies have one size, nothing else would tell."""
+    words, other = (train_tokenizer([text], "char", 300) for text in ("abc", "xyz"))
+    assert words.vocab_size == other.vocab_size
+    side = tokens(vocab_size=words.vocab_size)
+    save_model(tmp_path, "translate", encoder_decoder(source=side, target=side), words, other)
+    assert load_model(tmp_path).source_tokenizer.encode("x") != load_model(tmp_path).tokenizer.encode("x")
+    (tmp_path / "source_tokenizer.json").unlink()
+    with pytest.raises(UserError, match="source_tokenizer"):
+        load_model(tmp_path)
+
+
 def test_saving_over_an_older_model(tmp_path: Path) -> None:
     saved(tmp_path)
     model = model_for(SOURCE, SOURCE)

@@ -71,11 +71,14 @@ def save_model(
     """Write the folder; settings.json comes last, so that a folder with it is complete."""
     if tokenizer is not None:
         write_text(folder / "tokenizer.json", tokenizer.to_json())
-    if source_tokenizer is not None and source_tokenizer is not tokenizer:
+    apart = source_tokenizer is not None and source_tokenizer is not tokenizer
+    if source_tokenizer is not None and apart:
         write_text(folder / "source_tokenizer.json", source_tokenizer.to_json())
     with writing(folder / "model.safetensors") as file:
         file.write(save(_pack(model, storage), metadata={"format": "pt"}))
     settings = {"format": FORMAT, "task": task, "model": config.to_data(model.settings), "about": about or {}}
+    if apart:
+        settings["source_tokenizer"] = True  # without it the source would be read in the target's words
     if tokenizer is not None and not tokenizer.is_ours:
         settings["marks"] = config.to_data(tokenizer.marks)
     write_text(folder / "settings.json", json.dumps(settings, indent=2, ensure_ascii=False) + "\n")
@@ -121,7 +124,7 @@ def load_model(folder: Path) -> LoadedModel:
     marks = config.parse(Marks, settings["marks"], f"{folder / 'settings.json'}") if "marks" in settings else None
     tokenizer = load_tokenizer(folder / "tokenizer.json", marks)
     own = folder / "source_tokenizer.json"
-    source_tokenizer = load_tokenizer(own) if own.exists() else tokenizer
+    source_tokenizer = load_tokenizer(own) if own.exists() or settings.get("source_tokenizer") else tokenizer
     _check_vocabulary(model.settings, tokenizer, source_tokenizer, folder)
     return LoadedModel(folder, settings["task"], model.eval(), tokenizer, source_tokenizer, settings["about"])
 
