@@ -7,7 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from glassformer.api import load_classifier
 from glassformer.cli.main import run
+from glassformer.exchange.importing import import_model
+from tests.exchange.foreign_encoders import judge, save_bert
 from tests.tasks.labelled import chases, pairs, train, write
 
 
@@ -125,3 +128,12 @@ def test_series_as_typed(tmp_path: Path, capsys: pytest.CaptureFixture[str], mon
     assert "60 examples" in capsys.readouterr().out
     assert called("export", out, "--to", "glassformer", "--out", tmp_path / "small", "--precision", "int8") == 0
     assert called("classify", tmp_path / "small", tmp_path / "new.npy") == 0
+
+
+def test_an_imported_model_takes_a_text_or_two(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    import_model(save_bert(judge(), tmp_path / "theirs"), tmp_path / "ours")
+    wanted = load_classifier(tmp_path / "ours").classify(["once", ("once", "upon")])
+    assert called("classify", tmp_path / "ours", "once", "once\tupon") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines == [f"{answer.label}\t{answer.probability:.4f}" for answer in wanted]
+    assert lines[0] != lines[1]

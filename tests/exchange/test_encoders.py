@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
@@ -28,7 +29,9 @@ from glassformer.model.settings import (
     StackSettings,
     TokensSettings,
 )
+from glassformer.tasks.classifier import Classifier
 from glassformer.tasks.model_dir import LoadedModel, load_model, save_model
+from glassformer.tasks.picture_settings import use_of
 from tests.exchange.foreign_encoders import (
     BERT,
     VOCABULARY,
@@ -148,6 +151,30 @@ def test_labels_are_named(tmp_path: Path) -> None:
     assert config.parse(Labels, about["labels"], "about").kind == "classes"
     about = bring(save_bert(judge(id2label={0: "x"}), tmp_path / "c" / "theirs")).about
     assert config.parse(Labels, about["labels"], "about") == Labels("number")
+
+
+def test_classes_of_the_same_name(tmp_path: Path) -> None:
+    theirs = vit_judge(id2label={0: "crane", 1: "dog", 2: "crane"})
+    classifier = Classifier(bring(save_vit(theirs, tmp_path / "theirs")))
+    [answer] = classifier.classify([np.zeros((12, 12, 3), dtype=np.uint8)])
+    assert sorted(answer.probabilities) == ["crane (0)", "crane (2)", "dog"]
+    assert sum(answer.probabilities.values()) == pytest.approx(1, abs=1e-6)
+
+
+def test_single_texts_and_pairs_are_judged_as_given(tmp_path: Path) -> None:
+    theirs = judge(max_position_embeddings=400)
+    folder = save_bert(theirs, tmp_path / "theirs")
+    classifier, words = Classifier(bring(folder)), AutoTokenizer.from_pretrained(folder)
+    long = "once upon a time " * 80  # 320 tokens
+    inputs: list[Any] = ["once upon", (SENTENCES[0], SENTENCES[1]), long, ("play", long)]
+    for one, answer in zip(inputs, classifier.classify(inputs), strict=True):
+        texts = [one] if isinstance(one, str) else one
+        with torch.no_grad():
+            wanted = theirs(**words(*texts, return_tensors="pt")).logits[0].softmax(-1).tolist()
+        names = ("bad", "fair", "good")
+        assert [answer.probabilities[name] for name in names] == pytest.approx(wanted, abs=1e-5)
+    with pytest.raises(UserError, match="one text or two"):
+        classifier.classify([("a", "b", "c")])
 
 
 @pytest.mark.parametrize(
@@ -351,6 +378,10 @@ def test_words_before_each_text_are_refused(folder: Path) -> None:
         ({"image_std": [0.5, 0.5, 0]}, "image_std"),
         ({"image_std": "x"}, "image_std"),
         ({"rescale_factor": 1 / 127.5}, "divides them by 255"),
+        ({"size": 14, "do_center_crop": True, "crop_size": 12}, "makes pictures of .* and cuts out"),
+        ({"size": {"shortest_edge": 14}, "do_center_crop": True, "crop_size": 12}, "and cuts out"),
+        ({"size": {"shortest_edge": 12}}, "makes pictures of .*shortest_edge"),
+        ({"size": 24}, "but the model reads 12 × 12"),
     ],
 )
 def test_pictures_that_cannot_be_prepared(changes: dict[str, Any], message: str, tmp_path: Path) -> None:
@@ -364,6 +395,20 @@ def test_pictures_are_prepared_as_transformers_does(tmp_path: Path) -> None:
     assert [*processor.image_mean, *processor.image_std] == [0.4, 0.5, 0.6, 0.2, 0.3, 0.4]
     assert dict(processor.size) == {"height": 12, "width": 12}
     assert int(processor.resample) == 3
+
+
+@pytest.mark.parametrize(
+    ("changes", "fit"),
+    [
+        ({"size": 12}, "stretch"),
+        ({"size": {"height": 12, "width": 12}, "do_center_crop": True, "crop_size": 12}, "stretch"),
+        ({"size": {"shortest_edge": 12}, "do_center_crop": True, "crop_size": {"height": 12, "width": 12}}, "crop"),
+        ({"do_resize": False, "size": 50}, "stretch"),
+    ],
+)
+def test_pictures_are_stretched_or_cut(changes: dict[str, Any], fit: str, tmp_path: Path) -> None:
+    _, use = use_of(bring(save_vit(vit_judge(), tmp_path / "theirs", **changes)))
+    assert use.fit == fit
 
 
 def test_weights_that_are_no_numbers(tmp_path: Path) -> None:

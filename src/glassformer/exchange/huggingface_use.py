@@ -1,6 +1,7 @@
 """How an encoder from Hugging Face is used, for settings.json: what its labels mean, and how it wants its pictures."""
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -22,19 +23,25 @@ def read_use(folder: Path, config: Mapping[str, Any]) -> dict[str, Any]:
     use: dict[str, Any] = {}
     if config["architectures"][0] in CLASSIFIERS:
         use["labels"] = checked.to_data(read_labels(config))
-        use |= {"input": "text", "n_texts": 1} if config["model_type"] == "bert" else {}
+        # Nothing tells whether it was trained on texts or on pairs of them.
+        use |= {"input": "text", "n_texts": None} if config["model_type"] == "bert" else {}
     if config["model_type"] == "vit":
         use |= {"input": "pictures", "pictures": read_pictures(folder / PREPROCESSOR, config)}
     return use
 
 
 def read_labels(config: Mapping[str, Any]) -> Labels:
-    """Classes by name, or by number where the file has no names; one label alone is a number, as in Hugging Face."""
+    """Classes by name, or by number where the file has no names; one label alone is a number, as in Hugging Face.
+
+    Classes of the same name, such as ImageNet's two cranes, get their numbers behind it.
+    """
     table = Config(config).table("id2label")
     n = len(table) or config.get("num_labels", 2)
     if n == 1 and config["model_type"] == "bert":
         return Labels("number")
-    names = tuple(str(table.get(str(i), i)) for i in range(n))
+    given = [str(table.get(str(i), i)) for i in range(n)]
+    n_times = Counter(given)
+    names = tuple(name if n_times[name] == 1 else f"{name} ({i})" for i, name in enumerate(given))
     many = config.get("problem_type") == "multi_label_classification"
     return Labels("classes" if many else "class", names, "," if many else "")
 
@@ -56,6 +63,8 @@ def read_pictures(path: Path, config: Mapping[str, Any]) -> dict[str, Any]:
             "Take the file that belongs to the model.",
         )
         found[name] = [float(v) for v in given]
+    if _is_cropped(about, config, path):
+        found["fit"] = "crop"
     factor = about.get("rescale_factor", 1 / 255) if about.get("do_rescale") is not False else 1.0
     require(
         isinstance(factor, int | float) and abs(factor - 1 / 255) < 1e-6,
@@ -63,6 +72,27 @@ def read_pictures(path: Path, config: Mapping[str, Any]) -> dict[str, Any]:
         "Take another model.",
     )
     return found
+
+
+def _is_cropped(about: Mapping[str, Any], config: Mapping[str, Any], path: Path) -> bool:
+    """Whether the middle of a picture is cut out, and not all of it stretched; other ways are refused."""
+    height, width = Config(config).pair("image_size")
+    whole, crops = {"height": height, "width": width}, bool(about.get("do_center_crop"))
+    size, crop = (_sides(about.get(name), whole) for name in ("size", "crop_size"))
+    if about.get("do_resize") is False and not crops:
+        size = whole  # there other sizes would be an error
+    is_cut = crops and height == width and size == {"shortest_edge": height}
+    require(
+        (size == whole or is_cut) and (crop == whole or not crops),
+        f"{path} makes pictures of {str(size)[:60]}{f' and cuts out {str(crop)[:60]}' if crops else ''}, but the model "
+        f"reads {height} × {width} and Glassformer makes that in one step.",
+        f"Write size = {height} and do_center_crop = false into it to have pictures stretched, with other numbers.",
+    )
+    return is_cut
+
+
+def _sides(given: Any, default: dict[str, Any]) -> Any:
+    return default if given is None else {"height": given, "width": given} if isinstance(given, int) else given
 
 
 def preprocessor_config(about: Mapping[str, Any], settings: EncoderOnlySettings) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from glassformer.model import EncoderDecoder, EncoderOnly
 from glassformer.model.picture_size import at_size
 from glassformer.model.settings import TokensSettings
 from glassformer.tasks.classify_answers import as_probabilities, score_rows
+from glassformer.tasks.embedder import longest_text
 from glassformer.tasks.model_dir import LoadedModel
 from glassformer.tasks.picture_settings import use_of
 
@@ -67,9 +68,10 @@ class Classifier:
         return str(self.loaded.about.get("input", "text"))
 
     @property
-    def n_texts(self) -> int:
-        """1, or 2 where it judges pairs."""
-        return int(self.loaded.about.get("n_texts", 1))
+    def n_texts(self) -> int | None:
+        """1, or 2 where it judges pairs; None where nobody said: it takes what it is given."""
+        n = self.loaded.about.get("n_texts", 1)
+        return None if n is None else int(n)
 
     def classify(self, inputs: Sequence[Any]) -> list[Answer]:
         """One answer to each: a text, a pair (two texts), an array of vectors, or a picture by its path or as array."""
@@ -84,7 +86,16 @@ class Classifier:
         require(not isinstance(inputs, str), "classify got one string.", "Give a list of texts.")
         if len(inputs) == 0:
             return np.zeros((0, self.labels.n_out), dtype=np.float32)
+        if self.input == "text":
+            return self._score_texts([self._checked(text) for text in inputs])
         return self.score_data(self.readable(inputs), len(inputs))
+
+    def _score_texts(self, rows: Sequence[Sequence[str]]) -> NDArray[np.float32]:
+        """Single texts and pairs, each with their like."""
+        sizes = np.array([len(row) for row in rows])
+        places = [np.flatnonzero(sizes == n) for n in np.unique(sizes)]
+        scores = [self.score_data(self.texts([rows[i] for i in part.tolist()]), len(part)) for part in places]
+        return np.concatenate(scores)[np.argsort(np.concatenate(places))]
 
     def score_data(self, data: Readable, n: int) -> NDArray[np.float32]:
         return as_probabilities(score_rows(self.model, data, np.arange(n)), self.labels.kind)
@@ -123,15 +134,15 @@ class Classifier:
         return Classifier(replace(self.loaded, model=at_size(self.model, height, width).eval()))
 
     def texts(self, rows: Sequence[Sequence[str]]) -> TextExamples:
-        """Texts, `n_texts` a row, in tokens."""
+        """Texts in tokens, equally many a row."""
         tokenizer, source = self.loaded.tokenizer, self.model.settings.source
-        sides = [_Encoded(tokenizer.encode_batch([row[side] for row in rows])) for side in range(self.n_texts)]
-        longest = int(self.loaded.about.get("max_tokens", 256))
+        n_texts = len(rows[0]) if rows else self.n_texts or 1
+        sides = [_Encoded(tokenizer.encode_batch([row[side] for row in rows])) for side in range(n_texts)]
         n_types = source.n_types if isinstance(source, TokensSettings) else 0
         return TextExamples(
             sides,
-            Framing(tokenizer.marks, longest),
-            with_types=n_types >= self.n_texts > 1,
+            Framing(tokenizer.marks, longest_text(self.loaded)),
+            with_types=n_types >= n_texts > 1,
             targets=np.zeros(len(rows), dtype=np.int64),
             decode=tokenizer.decode,
         )
@@ -140,8 +151,8 @@ class Classifier:
         row = [text] if isinstance(text, str) else list(text) if isinstance(text, Sequence) else [text]
         if not all(isinstance(part, str) for part in row):
             raise UserError(f"classify got {str(text)[:60]!r}, which is no text.", "Give strings.")
-        if len(row) != self.n_texts:
-            wanted = "pairs of texts" if self.n_texts == 2 else "single texts"
+        if len(row) not in ((1, 2) if self.n_texts is None else (self.n_texts,)):
+            wanted = {None: "one text or two", 1: "single texts"}.get(self.n_texts, "pairs of texts")
             raise UserError(
                 f"The model reads {wanted}, but {' ‖ '.join(row)[:60]!r} has {len(row)}.",
                 "On the command line a tab parts the texts of a pair.",

@@ -169,7 +169,7 @@ def spread(examples: Sequence[E], limit: int | None) -> list[E]:
 
 def _check_texts(classifier: Classifier, found: LabelledTexts) -> None:
     require(
-        found.n_texts == classifier.n_texts,
+        classifier.n_texts in (None, found.n_texts),
         f"{found.files.paths[0]} has {found.n_texts} text(s) a line, but the model reads {classifier.n_texts}.",
         "Name the columns: --text, --text2, --label.",
     )
