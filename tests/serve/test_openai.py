@@ -92,6 +92,29 @@ def test_log_probabilities_of_prompt_and_answer(client: openai.OpenAI, stories: 
     assert only.choices[0].logprobs.token_logprobs == choice.logprobs.token_logprobs[: len(ids)]
 
 
+def test_a_prompt_alone_is_scored_within_the_limits(
+    client: openai.OpenAI, stories: Completer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("glassformer.serve.score.PART", 3)
+    ids = stories.prompt_ids("the cat sat on the mat and the dog läuft über")
+    assert len(ids) > 7
+    given = {"model": "stories", "max_tokens": 0, "echo": True, "logprobs": 2}
+    with torch.inference_mode():
+        log_p = stories.model(torch.tensor([ids]))[0].log_softmax(-1)
+    [choice] = client.completions.create(**given, prompt=ids).choices
+    wanted = [float(row[i]) for row, i in zip(log_p, ids[1:], strict=False)]
+    assert choice.logprobs.token_logprobs[1:] == pytest.approx(wanted, abs=1e-4)
+    for row, top in zip(log_p, choice.logprobs.top_logprobs[1:], strict=False):
+        assert max(top.values()) == pytest.approx(float(row.max()), abs=1e-4)
+    pair = client.completions.create(**given, prompt=["the", "cat"], extra_body={"best_of": 4})
+    assert [c.text for c in pair.choices] == ["the", "cat"]
+    assert stories.context == 200
+    assert client.completions.create(**given, prompt=[5] * 200).usage.prompt_tokens == 200
+    for n, about in ((201, "sees only"), (9000, "tokens")):
+        with pytest.raises(openai.BadRequestError, match=about):
+            client.completions.create(**given, prompt=[5] * n)
+
+
 def test_best_of_keeps_the_likeliest(client: openai.OpenAI) -> None:
     given = {"model": "stories", "prompt": "the", "max_tokens": 8, "seed": 2, "logprobs": 0}
     every = client.completions.create(**given, n=6).choices

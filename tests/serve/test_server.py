@@ -122,6 +122,15 @@ def test_a_full_queue_answers_429(endless: dict[str, Served]) -> None:
         assert first.status_code == second.status_code == 200
 
 
+def test_one_request_may_not_ask_for_more_answers_than_may_wait(endless: dict[str, Served]) -> None:
+    with running(endless, Limits(queue=20)) as address:
+        asked = {"model": "stories", "prompt": ["a", "b"], "max_tokens": 1}
+        assert httpx.post(f"{address}/v1/completions", json={**asked, "n": 10}).status_code == 200
+        refused = httpx.post(f"{address}/v1/completions", json={**asked, "n": 11})
+        assert refused.status_code == 413
+        assert "22 answers" in refused.json()["error"]["message"]
+
+
 def test_a_request_that_takes_too_long_is_given_up(endless: dict[str, Served]) -> None:
     with running(endless, Limits(seconds=1)) as address:
         answer = httpx.post(f"{address}/v1/completions", json={**LONG, "stream": False}, timeout=60)

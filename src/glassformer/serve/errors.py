@@ -77,7 +77,7 @@ def _wrong_in(error: RequestValidationError) -> tuple[str, str]:
 def _place(wrong: Mapping[str, Any], body: Any) -> tuple[str, ...]:
     """Where in the body, without the names of types that pydantic puts in between."""
     where, *parts = wrong["loc"]
-    if where != "body" or (wrong["type"] == "missing" and len(parts) == 1):
+    if where != "body" or (wrong["type"] == "missing" and len(parts) < 2):
         return tuple(map(str, parts))
     place: list[str] = []
     for part in parts:

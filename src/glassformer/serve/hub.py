@@ -78,15 +78,22 @@ class Hub:
         """The answers to all items, run together with those of others of the same kind."""
         return await self.wait(request, self.queue.put(served.name, Job(kind, items, run)))
 
-    def begin(self, served: Served, job: CompleteJob) -> None:
-        """Let completions wait for their turn."""
-        longest = max(map(len, job.prompts), default=0) + job.options.max_tokens
-        if longest > self.limits.tokens:
-            most = self.limits.tokens
+    def check_tokens(self, served: Served, prompts: list[list[int]], n_new: int) -> None:
+        """Prompts with so many tokens more are neither too long for the server nor for the model."""
+        longest, most = max(map(len, prompts), default=0) + n_new, self.limits.tokens
+        if longest > most:
             raise ApiError(
                 400, f"Prompt and answer would have {longest:,} tokens, but at most {most:,} are made.", "Ask for less."
             )
-        self.queue.require_room(len(job.prompts) * job.options.n)
+        self.rows[served.name].check(prompts, n_new)
+
+    def begin(self, served: Served, job: CompleteJob) -> None:
+        """Let completions wait for their turn."""
+        self.check_tokens(served, job.prompts, job.options.max_tokens)
+        n, most = len(job.prompts) * job.options.n, self.limits.queue
+        if n > most:
+            raise ApiError(413, f"{n:,} answers are asked for, but at most {most:,} may wait.", "Ask for fewer.", "n")
+        self.queue.require_room(n)
         self.rows[served.name].put(job)
         self.queue.lanes[served.name].wake()
 

@@ -38,7 +38,7 @@ class Tokens:
         for token in self.tokens:
             places.append(offset)
             offset += len(token)
-        tops = [dict(others) if others else None for others in self.alternatives] or None
+        tops = [_by_name(others) if others else None for others in self.alternatives] or None
         return {"tokens": self.tokens, "token_logprobs": self.log_p, "top_logprobs": tops, "text_offset": places}
 
     def as_chat(self) -> dict[str, Any]:
@@ -52,8 +52,18 @@ class Tokens:
         }
 
 
+def _by_name(others: list[tuple[str, float]]) -> dict[str, float]:
+    """Of tokens that look alike, such as parts of characters, the likeliest."""
+    found: dict[str, float] = {}
+    for token, p in others:
+        found.setdefault(token, p)
+    return found
+
+
 def _token(token: str, p: float | None) -> dict[str, Any]:
-    return {"token": token, "logprob": p, "bytes": list(token.encode("utf-8", errors="replace"))}
+    # Of a part of a character the name does not tell which bytes it was.
+    known = "\N{REPLACEMENT CHARACTER}" not in token
+    return {"token": token, "logprob": p, "bytes": list(token.encode("utf-8", errors="replace")) if known else None}
 
 
 def tokens_of(piece: Any) -> Tokens:

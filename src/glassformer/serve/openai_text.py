@@ -5,7 +5,6 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-import torch
 from fastapi import APIRouter, Request
 from fastapi.responses import StreamingResponse
 
@@ -15,6 +14,7 @@ from glassformer.serve.hub import Hub
 from glassformer.serve.models import Served
 from glassformer.serve.openai_answers import FINISH, Events, Tokens, new_id, tokens_of, usage
 from glassformer.serve.openai_messages import ChatAsk, CompletionAsk, as_many
+from glassformer.serve.score import score_prompt
 from glassformer.serve.verbs import is_completer, prompt_ids
 from glassformer.tasks.completer import Completer, Completion
 
@@ -48,8 +48,9 @@ async def _completions(
     face = served.face
     assert isinstance(face, Completer)
     max_tokens = 16 if ask.max_tokens is None else ask.max_tokens
-    drawn = max(ask.best_of or ask.n, ask.n)
+    drawn = max(ask.best_of or ask.n, ask.n) if max_tokens else ask.n
     _check(hub, ask, max_tokens, drawn)
+    hub.check_tokens(served, prompts, max_tokens)
     options = ask.options(max(1, max_tokens), drawn, ask.logprobs or 0)
     n_prompt = sum(map(len, prompts))
     beginnings = [_shown(face, ids) if ask.echo else "" for ids in prompts for _ in range(ask.n)]
@@ -164,16 +165,7 @@ async def _scored(hub: Hub, request: Request, served: Served, prompts: list[list
     face = served.face
     assert isinstance(face, Completer)
 
-    @torch.inference_mode()
-    def score(ids: list[int]) -> Tokens:
-        log_p = face.model(torch.tensor([ids]))[0].float().log_softmax(dim=-1)
-        names = face.tokenizer.tokens
-        found: list[float | None] = [None]
-        others: list[list[tuple[str, float]]] = [[]]
-        for row, i in zip(log_p, ids[1:], strict=False):
-            found.append(float(row[i]))
-            values, places = row.topk(min(n_others, len(row)))
-            others.append(list(zip(names(places.tolist()), values.tolist(), strict=True)))
-        return Tokens(names(ids), found, others if n_others else [])
+    def run(given: list[list[int]]) -> list[Tokens]:
+        return [score_prompt(face, ids, n_others) for ids in given]
 
-    return await hub.ask(request, served, ("score", n_others), prompts, lambda given: [score(ids) for ids in given])
+    return await hub.ask(request, served, ("score", n_others), prompts, run)

@@ -120,16 +120,20 @@ class Rows:
         self.going: list[Row] = []
         self.cache: Cache | None = None
 
-    def put(self, job: CompleteJob) -> None:
-        """Checks the prompts and lets them wait."""
+    def check(self, prompts: list[list[int]], n_new: int) -> None:
+        """The model can read them, and go on where anything new is asked for."""
         context = self.completer.context
-        for prompt in job.prompts:
+        for prompt in prompts:
             require(bool(prompt), "A prompt is empty.", "Give at least one token.")
             require(
-                context is None or len(prompt) < context,
+                context is None or len(prompt) + min(1, n_new) <= context,
                 f"The prompt has {len(prompt):,} tokens, but the model sees only {context} at once, with the answer.",
                 "Shorten it.",
             )
+
+    def put(self, job: CompleteJob) -> None:
+        """Checks the prompts and lets them wait."""
+        self.check(job.prompts, job.options.max_tokens)
         seed = job.options.seed
         first = int(torch.randint(2**31, ())) if seed is None else seed
         rows = [Row(job, i, self.completer, first) for i in range(len(job.prompts) * job.options.n)]
