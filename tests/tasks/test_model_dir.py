@@ -110,11 +110,11 @@ def test_separate_tokenizers(tmp_path: Path) -> None:
 
 def test_the_tokenizer_of_the_source_may_not_go_missing(tmp_path: Path) -> None:
     """Where both vocabularies have one size, nothing else would tell."""
-    words, other = (train_tokenizer([text], "char", 300) for text in ("abc", "xyz"))
+    words, other = (train_tokenizer([text], "char", 300) for text in ("日本", "中国"))
     assert words.vocab_size == other.vocab_size
     side = tokens(vocab_size=words.vocab_size)
     save_model(tmp_path, "translate", encoder_decoder(source=side, target=side), words, other)
-    assert load_model(tmp_path).source_tokenizer.encode("x") != load_model(tmp_path).tokenizer.encode("x")
+    assert load_model(tmp_path).source_tokenizer.encode("中") != load_model(tmp_path).tokenizer.encode("中")
     (tmp_path / "source_tokenizer.json").unlink()
     with pytest.raises(UserError, match="source_tokenizer"):
         load_model(tmp_path)
