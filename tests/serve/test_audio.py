@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
+import numpy as np
 import openai
 import pytest
 import soundfile
@@ -83,6 +84,12 @@ def test_no_file_is_left_behind_and_long_ones_are_refused(
             f"{address}/v1/audio/transcriptions", files={"file": sound.getvalue()}, data={"model": "voice"}
         )
         assert answer.status_code == status
+    for channels, rate, status in ((2, 48_000, 200), (8, 96_000, 413)):
+        sound = io.BytesIO()
+        soundfile.write(sound, np.zeros((4 * rate, channels), dtype=np.int16), rate, format="FLAC", subtype="PCM_16")
+        assert len(sound.getvalue()) < 1_000_000
+        answer = httpx.post(f"{address}/api/transcribe", files={"file": sound.getvalue()})
+        assert answer.status_code == status, answer.text
     for bad in (
         {"data": {"model": "voice"}},
         {"json": {"model": "voice"}},

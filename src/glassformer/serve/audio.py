@@ -16,6 +16,8 @@ from glassformer.serve.uploads import kept
 from glassformer.tasks.transcriber import DEFAULT, Answer, Transcriber, Transcript
 from glassformer.tasks.whisper import WhisperTranscriber
 
+STEREO = 2 * 48_000  # samples of a second: the longest recording may have so many
+
 
 def is_transcriber(served: Served) -> bool:
     return isinstance(served.face, Transcriber | WhisperTranscriber)
@@ -50,11 +52,14 @@ def kept_sound(hub: Hub, file: BinaryIO | bytes) -> AbstractAsyncContextManager[
     """A recording as a file, if it is one and not too long."""
 
     def check(path: Path) -> None:
-        seconds, most = sound_info(path).seconds, hub.limits.audio
-        if seconds > most:
+        found, most = sound_info(path), hub.limits.audio
+        if found.seconds > most:
             raise ApiError(
-                413, f"The recording lasts {seconds:,.0f} seconds; at most {most:,.0f} are heard.", "Cut it."
+                413, f"The recording lasts {found.seconds:,.0f} seconds; at most {most:,.0f} are heard.", "Cut it."
             )
+        # A few bytes of silence may unpack to channels and rates that nobody needs for speech.
+        if found.seconds * found.rate * found.n_channels > most * STEREO:
+            raise ApiError(413, "The recording has too many channels or samples.", "Mix it down to one channel.")
 
     return kept(file, ".wav", "The recording", check)
 
