@@ -161,6 +161,6 @@ def test_recordings_to_validate_on_are_checked_too(capsys: pytest.CaptureFixture
     assert code == 0
     assert "Also in training: 1 of the recordings." in out
     assert "is a file that is not there: none.wav (3)" in out
-    assert "For this data (--task transcribe) these have no effect: --plan, --label." in err
+    assert "For this data (--task transcribe) these have no effect: --label, --plan." in err
     code, out, _ = check(capsys, train, "--valid", valid, "--json")
     assert json.loads(out)["valid"]["n_same"] == 1

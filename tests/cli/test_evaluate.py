@@ -93,6 +93,26 @@ def test_the_report_for_a_person(tmp_path: Path, model: str, capsys: pytest.Capt
     assert "translated 3 of 3" in err
 
 
+def test_text_without_spaces_wants_another_way_to_find_words(
+    tmp_path: Path, model: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    chinese = [
+        ("the old house", "这是一座在海边的很老很老的大房子，里面没有人住。"),
+        ("a dog", "一只新来的狗在海边看着大海和天空里的鸟。"),
+    ]
+    data = save(tmp_path, table(chinese))
+    assert "give --tokenize zh for Chinese" in evaluate(capsys, model, data)[1]
+    assert "give --tokenize" not in evaluate(capsys, model, data, "--tokenize", "zh")[1]
+    assert "give --tokenize" not in evaluate(capsys, model, save(tmp_path, table(ROWS)))[1]
+
+
+def test_options_without_effect_are_named(tmp_path: Path, model: str, capsys: pytest.CaptureFixture[str]) -> None:
+    data = save(tmp_path, table(ROWS))
+    said = f"For {model} these have no effect: --stride, --label."
+    assert said in evaluate(capsys, model, data, "--stride", "3", "--label", "x", "--limit", "2")[2]
+    assert "no effect" not in evaluate(capsys, model, data, "--limit", "2", "--length-penalty", "0.5")[2]
+
+
 def test_quiet_says_nothing_on_stderr(tmp_path: Path, model: str, capsys: pytest.CaptureFixture[str]) -> None:
     data = save(tmp_path, table(ROWS))
     code, out, err = evaluate(capsys, model, data, "--quiet", "--worst", "0", "--limit", "2")

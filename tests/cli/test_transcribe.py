@@ -103,6 +103,13 @@ def test_check_and_evaluate(capsys: pytest.CaptureFixture[str], model: Path, sou
     assert "word errors" in out
     code, out, _ = call(capsys, "evaluate", model, sounds, "--limit", 5, "--json", "--quiet")
     assert json.loads(out)["n_recordings"] == 5
+    code, out, err = call(
+        capsys, "evaluate", model, sounds, "--limit", 2, "--max-len", 1, "--memory", sounds, "--worst", 9
+    )
+    answers = [line.split()[1:] for line in out.splitlines() if line.startswith("    answer")]
+    assert answers
+    assert all(len("".join(answer)) <= 1 or answer == ["(nothing)"] for answer in answers)  # one character
+    assert f"For {model} these have no effect: --memory." in err
 
 
 def test_a_recogniser_does_not_translate(capsys: pytest.CaptureFixture[str], model: Path) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from glassformer.cli.idle import given_options, say_idle
 from glassformer.cli.options import (
     AsJson,
     AsPictures,
@@ -24,16 +25,17 @@ if TYPE_CHECKING:
     from glassformer.tasks.plan import Plan
 
 TASKS = ("translate", "complete", "classify", "transcribe", "auto")
-# Options that not all kinds of data have a use for.
+# What not all kinds of data have a use for.
 USES = {
-    "translate": ("--source", "--target", "--plan"),
-    "complete": ("--field", "--plan"),
-    "classify": ("--text", "--text2", "--label", "--labels", "--valid-labels", "--pictures", "--kind", "--separator"),
-    "transcribe": ("--source", "--target"),
+    "translate": {"source", "target", "with_plan"},
+    "complete": {"field", "with_plan"},
+    "classify": {"text", "text2", "label", "labels", "valid_labels", "pictures", "kind", "separator"},
+    "transcribe": {"source", "target"},
 }
 
 
 def check(
+    context: typer.Context,
     data: Annotated[
         list[Path],
         typer.Argument(
@@ -66,14 +68,9 @@ def check(
     from glassformer.errors import UserError, require
 
     require(task in TASKS, f"There is no task {task!r} to check for.", f"Choose {', '.join(TASKS)}.")
-    given: dict[str, object] = {"--source": source, "--target": target, "--field": field != "text", "--plan": with_plan}
-    given |= {"--text": text, "--text2": text2, "--label": label, "--labels": labels, "--valid-labels": valid_labels}
-    given |= {"--pictures": pictures, "--kind": kind, "--separator": separator}
-    options = [name for name, value in given.items() if value]
     if task == "auto":
-        task = "classify" if set(options) & set(USES["classify"]) else _task_of(data)
-    if idle := [name for name in options if name not in USES[task]]:
-        typer.echo(f"For this data (--task {task}) these have no effect: {', '.join(idle)}.", err=True)
+        task = "classify" if USES["classify"] & set(given_options(context)) else _task_of(data)
+    say_idle(context, f"For this data (--task {task})", {"valid", "task", "as_json", *USES[task]})
     try:
         if task == "transcribe":
             report, words = _recordings(data, valid, source, target)

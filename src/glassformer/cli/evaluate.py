@@ -1,18 +1,18 @@
 """`glassformer evaluate MODEL DATA…`."""
 
+import dataclasses
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from glassformer.cli.idle import say_idle
 from glassformer.cli.options import (
     AsJson,
     Beam,
     Engine,
     Label,
     LabelsFile,
-    LengthPenalty,
-    MaxLen,
     Precision,
     Quiet,
     Source,
@@ -20,8 +20,20 @@ from glassformer.cli.options import (
     Text2,
 )
 
+ALWAYS = "engine precision as_json quiet"
+# What not every kind of model has a use for.
+USES = {
+    "Completer": "memory stride field",
+    "Filler": "memory field",
+    "Classifier": "memory text text2 label labels picture limit worst",
+    "Transcriber": "source target beam length_penalty max_len limit worst",
+    "WhisperTranscriber": "source target beam max_len limit worst",
+    "Translator": "memory source target beam length_penalty max_len tokenize limit worst",
+}
+
 
 def evaluate(
+    context: typer.Context,
     model: Annotated[str, typer.Argument(help="A model directory, or a built-in model such as en-de.")],
     data: Annotated[
         list[Path],
@@ -46,12 +58,18 @@ def evaluate(
         Path | None, typer.Option(help="For a classifier: draw which class it takes for which (PNG).")
     ] = None,
     beam: Beam = 4,
-    length_penalty: LengthPenalty = 1.0,
-    max_len: MaxLen = 256,
+    length_penalty: Annotated[
+        float | None, typer.Option(help="Scores are divided by length to this power; 1, or 0 for recordings.")
+    ] = None,
+    max_len: Annotated[
+        int | None, typer.Option(help="Tokens of an answer at most; 256, or 400 for recordings.")
+    ] = None,
     tokenize: Annotated[
         str, typer.Option(help="How BLEU finds words: 13a, none, intl, char, zh, ja-mecab or ko-mecab.")
     ] = "13a",
-    limit: Annotated[int | None, typer.Option(help="Only so many pairs, evenly spread over the data.")] = None,
+    limit: Annotated[
+        int | None, typer.Option(help="Only so many pairs, examples or recordings, evenly spread over the data.")
+    ] = None,
     worst: Annotated[int, typer.Option(help="Show so many of the worst answers.")] = 5,
     engine: Engine = "auto",
     precision: Precision = "auto",
@@ -78,11 +96,17 @@ def evaluate(
     from glassformer.tasks.classifier import Classifier
     from glassformer.tasks.completer import Completer
     from glassformer.tasks.filler import Filler
-    from glassformer.tasks.transcriber import Transcriber
+    from glassformer.tasks.transcriber import DEFAULT, Transcriber
     from glassformer.tasks.translator import Translator
     from glassformer.tasks.whisper import WhisperTranscriber
 
     loaded = load(model, engine, precision)  # type: ignore[arg-type]
+    asked: dict[str, Any] = {
+        name: v for name, v in (("length_penalty", length_penalty), ("max_len", max_len)) if v is not None
+    }
+    if not quiet:
+        used = f"{ALWAYS} {USES.get(type(loaded).__name__, '')}"
+        say_idle(context, f"For {model}", used.split())
     match loaded:
         case Completer():
             run_evaluate_complete(model, loaded, data, memory, stride, field, as_json, quiet)
@@ -93,10 +117,11 @@ def evaluate(
             with Bar(quiet, "read") as bar:
                 run_evaluate_fill(model, loaded, data, memory, field, as_json, bar.show)
         case Transcriber() | WhisperTranscriber():
+            hearing = dataclasses.replace(DEFAULT, beam=beam, **asked)
             with Bar(quiet, "heard") as bar:
-                run_evaluate_transcribe(model, loaded, data, (source, target), beam, limit, worst, as_json, bar.show)
+                run_evaluate_transcribe(model, loaded, data, (source, target), hearing, limit, worst, as_json, bar.show)
         case Translator():
-            options = DecodeOptions(beam=beam, length_penalty=length_penalty, max_len=max_len)
+            options = DecodeOptions(beam=beam, **asked)
             fields = (source, target)
             run_evaluate_translate(model, loaded, data, memory, fields, options, tokenize, limit, worst, as_json, quiet)
         case _:

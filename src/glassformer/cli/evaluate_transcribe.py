@@ -11,6 +11,7 @@ import typer
 from glassformer.data.counted import counted
 
 if TYPE_CHECKING:
+    from glassformer.decode.options import DecodeOptions
     from glassformer.tasks.evaluate_transcribe import Rate, TranscribeReport
     from glassformer.tasks.transcriber import Hearing
 
@@ -20,7 +21,7 @@ def run_evaluate_transcribe(
     transcriber: "Hearing",
     data: list[Path],
     columns: tuple[str | None, str | None],
-    beam: int,
+    options: "DecodeOptions",
     limit: int | None,
     worst: int,
     as_json: bool,
@@ -30,10 +31,8 @@ def run_evaluate_transcribe(
     from glassformer.data.recordings import open_recordings
     from glassformer.errors import require
     from glassformer.tasks.evaluate_transcribe import evaluate_transcribe
-    from glassformer.tasks.transcriber import DEFAULT
 
     require(len(data) == 1, f"{len(data)} files were given.", "Give one list, or one folder, of recordings.")
-    options = dataclasses.replace(DEFAULT, beam=beam)
     report = evaluate_transcribe(transcriber, open_recordings(data[0], *columns), options, limit, worst, progress)
     if as_json:
         typer.echo(json.dumps({"model": model, **dataclasses.asdict(report)}, ensure_ascii=False))

@@ -20,6 +20,12 @@ if TYPE_CHECKING:
 
 NO_MEMORY = "With --memory TRAIN_DATA there is a translation memory to compare with, and slices by rare words."
 
+BY_SPACES = ("13a", "none", "intl")  # ways to find words that need spaces between them
+SPACELESS = (
+    "The references have no spaces, so BLEU takes whole sentences for words: give --tokenize zh for Chinese, ja-mecab "
+    "for Japanese, or char."
+)
+
 
 def run_evaluate_translate(
     model: str,
@@ -73,6 +79,8 @@ def explain(model: str, report: "TranslateReport") -> Iterator[str]:
     yield f"± is half of the 95 % interval; beam {report.beam}, length penalty {report.length_penalty:g}."
     yield f"BLEU {report.signatures['bleu']}"
     yield f"chrF {report.signatures['chrf']}"
+    if report.spaceless and report.tokenize in BY_SPACES:
+        yield SPACELESS
     yield from _explain_slices(report.slices)
     if report.worst:
         yield ""

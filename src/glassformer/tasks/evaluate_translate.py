@@ -52,6 +52,7 @@ class TranslateReport:
     beam: int
     length_penalty: float
     tokenize: str
+    spaceless: bool  # the references
     signatures: dict[str, str]
     systems: tuple[System, ...]
     memory: MemoryReport | None
@@ -94,6 +95,7 @@ def evaluate_translate(
         beam=options.beam,
         length_penalty=options.length_penalty,
         tokenize=tokenize,
+        spaceless=is_spaceless(references),
         signatures=scorer.signatures(),
         systems=tuple(systems),
         memory=_report(memory, recalled) if memory and recalled else None,
@@ -157,10 +159,14 @@ def _translate(
     return answers
 
 
+def is_spaceless(texts: list[str]) -> bool:
+    """Whether nothing stands between the words."""
+    return sum(map(len, texts)) > SPACELESS * sum(len(text.split()) for text in texts)
+
+
 def _slicings(sources: list[str], recalled: Recalled | None) -> Iterator[tuple[str, list[str], list[int]]]:
     """Ways to part the sources: what by, the names of the parts, and the part of each source."""
-    n_words = [len(source.split()) for source in sources]
-    spaceless = sum(map(len, sources)) > SPACELESS * sum(n_words)
+    n_words, spaceless = [len(source.split()) for source in sources], is_spaceless(sources)
     bounds = [2 * bound if spaceless else bound for bound in LENGTHS]
     names = [f"{start + 1}–{end}" for start, end in zip([0, *bounds], bounds, strict=False)]
     lengths = [len(source) for source in sources] if spaceless else n_words
