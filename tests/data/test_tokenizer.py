@@ -140,6 +140,12 @@ def test_automatic_size_grows_with_the_text_within_bounds() -> None:
     assert (sizes[0], sizes[3], sizes[4]) == (512, 8000, 32_000)
 
 
+def test_of_characters_all_are_kept() -> None:
+    signs = [chr(0x4E00 + i) for i in range(3000)]
+    tokenizer = train_tokenizer(signs, "char", automatic_size(len(signs), "char"))
+    assert {len(ids) for ids in tokenizer.encode_batch(signs)} == {1}
+
+
 def test_too_small_a_vocabulary() -> None:
     with pytest.raises(UserError, match="the single bytes alone need 259"):
         train_tokenizer(ENGLISH, "bpe", 100)

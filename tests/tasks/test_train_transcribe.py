@@ -117,6 +117,20 @@ def test_vectors_and_bpe(tmp_path: Path) -> None:
         transcriber.transcribe([tmp_path / "a.wav"])
 
 
+def test_a_large_alphabet_stays_whole(tmp_path: Path) -> None:
+    """Six hundred signs, each its own token: none of them falls apart into bytes."""
+    signs = [chr(0x4E00 + i) for i in range(600)]
+    for i in range(12):
+        np.save(tmp_path / f"{i}.npy", np.random.default_rng(i).standard_normal((60, 5)))
+    lines = (f"{i}.npy\t{''.join(signs[50 * i : 50 * i + 50])}\n" for i in range(12))
+    (tmp_path / "list.tsv").write_text("".join(lines), encoding="utf-8")
+    recipe = tiny_recipe(tokenizer={"kind": "char", "size": "none"}, train={"steps": 1})
+    given = SpeechFiles(*[open_recordings(tmp_path / "list.tsv")] * 2)
+    assert train_transcribe(given, recipe, tmp_path / "out", device="cpu", quiet=True)
+    tokenizer = load_model(tmp_path / "out").tokenizer
+    assert all(len(tokenizer.encode(sign)) == 1 for sign in signs)
+
+
 def test_start_from_another(taught: Path, tmp_path: Path) -> None:
     out, data = tmp_path / "next", taught.parent / "sounds" / "list.tsv"
     recipe = replace(tiny_recipe(train={"steps": 2}), size="auto", model={}, start=str(taught))

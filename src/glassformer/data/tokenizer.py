@@ -24,6 +24,7 @@ PAD, START, END = 0, 1, 2
 SPECIALS = ["<pad>", "<s>", "</s>"]
 MASK = "<mask>"  # only in the vocabularies of models that fill blanks, at its end
 SMALLEST = 256 + len(SPECIALS)
+CHARACTERS = 2**16  # more than any language has
 BYTE = re.compile(r"<0x([0-9A-F]{2})>")
 
 
@@ -123,8 +124,10 @@ def with_mask(tokenizer: Tokenizer) -> Tokenizer:
     return Tokenizer(core)
 
 
-def automatic_size(n_characters: int) -> int:
-    """A vocabulary that grows with the text: 8,000 for Multi30k's four million characters."""
+def automatic_size(n_characters: int, kind: TokenizerKind = "bpe") -> int:
+    """A vocabulary that grows with the text: 8,000 for Multi30k's four million characters; of characters, all."""
+    if kind == "char":
+        return CHARACTERS
     return min(32_000, max(512, 8 * round(math.sqrt(n_characters) / 2)))
 
 

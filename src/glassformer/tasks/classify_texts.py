@@ -94,7 +94,7 @@ def make_tokenizer(examples: Sequence[Example], recipe: ClassifyRecipe) -> Token
     def texts() -> Iterator[str]:
         return (text for example in examples for text in example.texts)
 
-    size = settings.size or (2**16 if kind == "char" else automatic_size(sum(map(len, texts()))))
+    size = settings.size or automatic_size(sum(map(len, texts())), kind)
     return train_tokenizer(texts(), kind, size)
 
 

@@ -41,7 +41,7 @@ def make_tokenizers(pairs: Pairs, settings: TokenizerSettings) -> Tokenizers:
     kind: TokenizerKind = settings.kind  # type: ignore[assignment]
 
     def learn(texts: Callable[[], Iterator[str]]) -> Tokenizer:
-        size = settings.size or automatic_size(sum(len(text) for text in texts()))
+        size = settings.size or automatic_size(sum(len(text) for text in texts()), kind)
         return train_tokenizer(texts(), kind, size)
 
     if settings.joint:

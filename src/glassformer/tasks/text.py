@@ -266,7 +266,7 @@ def _make_tokenizer(train: Parts, settings: TextTokens, found: DocumentReport, h
         tokenizer = load_tokenizer(Path(settings.kind))
     else:
         kind: TokenizerKind = settings.kind  # type: ignore[assignment]
-        size = settings.size or (2**16 if kind == "char" else automatic_size(found.n_characters))
+        size = settings.size or automatic_size(found.n_characters, kind)
         tokenizer = train_tokenizer(_beginning(train()), kind, size, sentences=False)
     return with_mask(tokenizer) if has_blanks else tokenizer
 

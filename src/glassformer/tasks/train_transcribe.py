@@ -21,7 +21,7 @@ from glassformer.data.recordings_check import (
 )
 from glassformer.data.split import default_number
 from glassformer.data.store import TokenStore, write_store
-from glassformer.data.tokenizer import Tokenizer, automatic_size, load_tokenizer, train_tokenizer
+from glassformer.data.tokenizer import Tokenizer, TokenizerKind, automatic_size, load_tokenizer, train_tokenizer
 from glassformer.errors import UserError, require
 from glassformer.model import choose_device
 from glassformer.sizes import full_name, load_size_data
@@ -180,8 +180,8 @@ def _make_tokenizer(texts: list[str], recipe: TranscribeRecipe) -> Tokenizer:
     settings = recipe.tokenizer
     if settings.kind not in KINDS:
         return load_tokenizer(Path(settings.kind))
-    size = settings.size or automatic_size(sum(map(len, texts)))
-    return train_tokenizer(texts, settings.kind, size)  # type: ignore[arg-type]
+    kind: TokenizerKind = settings.kind  # type: ignore[assignment]
+    return train_tokenizer(texts, kind, settings.size or automatic_size(sum(map(len, texts)), kind))
 
 
 def _divide(files: SpeechFiles, found: RecordingReport) -> tuple[list[Recording], list[Recording]]:
