@@ -110,12 +110,32 @@ def test_prompt_longer_than_the_context(tokenizer: Tokenizer) -> None:
     prompt = "1 2 3 4 5 6 7 8 9 " * 6
     with pytest.raises(UserError, match=r"The prompt has \d+ tokens, but the model sees only 40"):
         completer.complete_all([prompt])
+    with pytest.raises(UserError, match=r"Prompt 2 has \d+ tokens"):
+        completer.complete_all(["the", prompt])
     [[answer]] = completer.complete_all([prompt], CompleteOptions(max_tokens=70, seed=1, slide=True))
     assert len(answer.tokens) == 70 or answer.finish == "end"
     # Without sliding, an answer ends where the context does.
     [[short]] = completer.complete_all(["the"], CompleteOptions(max_tokens=500, seed=1))
     seen = len(completer.prompt_ids("the")) + len(short.tokens) - 1  # the last one is not read again
     assert seen == 40 or short.finish == "end"
+
+
+@pytest.mark.parametrize("slide", [False, True])
+@pytest.mark.parametrize("kind", ["learned", "rotary"])
+def test_each_row_has_a_context_of_its_own(tokenizer: Tokenizer, kind: str, slide: bool) -> None:
+    model, options = model_of(kind, tokenizer.vocab_size), CompleteOptions(max_tokens=60, temperature=0, slide=slide)
+    prompts = [[5 + i % 7 for i in range(n)] for n in (3, 39, 20, 31)]
+
+    def made(*prompts: list[int]) -> list[list[int]]:
+        found: list[list[int]] = [[] for _ in prompts]
+        for step in Generator(model, list(prompts), options, context=40):
+            for row, chosen in step:
+                found[row].append(chosen.id)
+        return found
+
+    together = made(*prompts)
+    assert together == [made(prompt)[0] for prompt in prompts]
+    assert [len(row) for row in together] == ([60] * 4 if slide else [38, 2, 21, 10])
 
 
 def test_sliding_goes_on_from_the_newer_half(tokenizer: Tokenizer) -> None:

@@ -14,7 +14,7 @@ from glassformer.errors import UserError, require
 from glassformer.model import DecoderOnly
 from glassformer.model.positions import LearnedPositions
 from glassformer.tasks.beginning import begin_prompt
-from glassformer.tasks.generator import Generator
+from glassformer.tasks.generator import Generator, check_lengths
 from glassformer.tasks.model_dir import LoadedModel
 from glassformer.tasks.speculative import SpeculativeGenerator, check_draft
 
@@ -146,6 +146,8 @@ class Completer:
 
     def complete_ids(self, prompts: list[list[int]], options: CompleteOptions) -> list[list[Completion]]:
         """The same for prompts in tokens."""
+        if self.context is not None and not options.slide:
+            check_lengths(prompts, self.context)  # before any is answered
         rows = [ids for ids in prompts for _ in range(options.n)]
         order = sorted(range(len(rows)), key=lambda i: len(rows[i]))  # of similar lengths together
         answers: list[Completion] = [Completion() for _ in rows]

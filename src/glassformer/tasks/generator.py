@@ -1,6 +1,7 @@
 """A decoder that goes on from some prompts at once, a token a row at each step, with a cache of what came before.
 
-Rows are as if alone: shorter prompts are padded on the left, where nothing looks; rows that have ended leave the batch.
+Rows are as if alone: shorter prompts are padded on the left, where nothing looks, so that slots may be more than the
+context while no row's own tokens are; rows that have ended leave the batch.
 Deliberately not here: text, and where it stops.
 
 r rows still going
@@ -35,7 +36,10 @@ class Generator:
         """A token of `ends` is given too, and ends its row; `context` is the most that the model can see."""
         require(all(prompts), "A prompt is empty.", "Begin with the start token.")
         self.model, self.options, self.ends, self.context = model.eval(), options, ends, context
+        if context is not None and not options.slide:
+            check_lengths(prompts, context)
         self.said = [Said(list(prompt), len(prompt)) for prompt in prompts]
+        self.begins = [0 if context is None or len(ids) < context else self._newer(ids) for ids in prompts]
         self.rows = list(range(len(prompts)))
         first = int(torch.randint(2**31, ())) if options.seed is None else options.seed
         given = seeds if seeds is not None else [first + 7919 * row for row in self.rows]
@@ -50,40 +54,44 @@ class Generator:
     @torch.inference_mode()
     def __iter__(self) -> Iterator[list[tuple[int, Chosen]]]:
         for _ in range(self.options.max_tokens):
-            if self.is_full and not self.options.slide:
-                return
             said = [self.said[row] for row in self.rows]
             generators = [self.generators[row] for row in self.rows]
             chosen = choose_next(self._scores(), said, self.options, generators, totals=self.model.log_totals)
             for row, token in zip(self.rows, chosen, strict=True):
                 self.said[row].ids.append(token.id)
-                if token.id in self.ends:
+                if token.id in self.ends or (self._is_full(row) and not self.options.slide):
                     self.stop(row)
             yield list(zip(self.rows, chosen, strict=True))
             self._drop_stopped()
             if not self.rows:
                 return
 
-    @property
-    def is_full(self) -> bool:
-        """Whether the context has no room for another token."""
-        return self.cache is not None and self.cache.length >= self.cache.capacity
+    def _is_full(self, row: int) -> bool:
+        """Whether the context has no room for the newest token."""
+        return self.context is not None and len(self.said[row].ids) - self.begins[row] > self.context
+
+    def _newer(self, ids: list[int]) -> int:
+        """Where the newer half of what the context can hold begins."""
+        assert self.context is not None
+        return len(ids) - max(1, self.context // 2)
 
     def _scores(self) -> Tensor:
-        """Of the next token, from each row's newest one; at first, or where the context is full, from all."""
-        texts = [self.said[row].ids for row in self.rows]
-        if self.cache is not None and not self.is_full:
-            return self._step(torch.tensor([ids[-1:] for ids in texts], device=self._device), None)
-        return self._read(texts)
+        """Of the next token, from each row's newest one; at first, or where a row's context is full, from all."""
+        full = [row for row in self.rows if self._is_full(row)]
+        if self.cache is not None and not full:
+            newest = [self.said[row].ids[-1:] for row in self.rows]
+            return self._step(torch.tensor(newest, device=self._device), None)
+        for row in full:
+            self.begins[row] = self._newer(self.said[row].ids)
+        return self._read([self.said[row].ids[self.begins[row] :] for row in self.rows])
 
     def _read(self, texts: list[list[int]]) -> Tensor:
-        """Begin a cache with the texts, or with the newer parts of those that the context has no room for."""
-        if self.context is not None and max(map(len, texts)) + 1 > self.context:
-            require(self.options.slide, *_too_long(max(map(len, texts)), self.context))
-            texts = [ids[-max(1, self.context // 2) :] for ids in texts]
-        width = max(map(len, texts))
-        room = width + self.options.max_tokens
-        self.cache = self.model.new_cache(len(texts), room if self.context is None else min(room, self.context))
+        """Begin a cache with the texts, and room until all rows are full, or with a sliding window the first."""
+        width, room = max(map(len, texts)), self.options.max_tokens
+        if self.context is not None:
+            ended = min if self.options.slide else max
+            room = min(room, ended(self.context - len(t) for t in texts))
+        self.cache = self.model.new_cache(len(texts), width + room)
         ids = torch.tensor([[0] * (width - len(t)) + t for t in texts], device=self._device)
         keep = torch.tensor([[False] * (width - len(t)) + [True] * len(t) for t in texts], device=self._device)
         scores = torch.empty(0)
@@ -108,8 +116,12 @@ class Generator:
         return next(self.model.parameters()).device
 
 
-def _too_long(n: int, context: int) -> tuple[str, str]:
-    return (
-        f"The prompt has {n:,} tokens, but the model sees only {context:,} at once, with the answer.",
-        "Shorten it, or let its older part be forgotten (--slide).",
-    )
+def check_lengths(prompts: list[list[int]], context: int) -> None:
+    """A prompt that leaves no room for an answer is refused by its number."""
+    for i, prompt in enumerate(prompts):
+        require(
+            len(prompt) < context,
+            f"{'The prompt' if len(prompts) == 1 else f'Prompt {i + 1}'} has {len(prompt):,} tokens, but the model "
+            f"sees only {context:,} at once, with the answer.",
+            "Shorten it, or let its older part be forgotten (--slide).",
+        )
