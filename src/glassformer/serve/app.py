@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fastapi import Depends, FastAPI, Request
+from fastapi import FastAPI
 from fastapi.middleware.cors import CORSMiddleware
 from fastapi.responses import PlainTextResponse
-from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from glassformer import __version__
 from glassformer.serve import libretranslate, look, openai_audio, openai_models, openai_text, own, page, runs
 from glassformer.serve.edge import App, Edge
-from glassformer.serve.errors import ApiError, add_handlers
+from glassformer.serve.errors import add_handlers
+from glassformer.serve.guard import Guard
 from glassformer.serve.hub import Hub
 from glassformer.serve.limits import Limits
 from glassformer.serve.models import Served
@@ -50,40 +50,25 @@ def create_app(
     app.state.hub = hub
     add_handlers(app)
     _add_routes(app, hub, run_folders)
+    app.add_middleware(Guard, hub=hub, hosts=access.hosts)
     if access.origins:
         app.add_middleware(
             CORSMiddleware, allow_origins=list(access.origins), allow_methods=["GET", "POST"], allow_headers=["*"]
         )
-    if "*" not in access.hosts:
-        # Another site's name that leads to this machine is a trick to read what it may not.
-        app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(access.hosts), www_redirect=False)
     return Edge(app, hub)
 
 
 def _add_routes(app: FastAPI, hub: Hub, run_folders: Sequence[Path]) -> None:
-    async def need_key(request: Request) -> None:
-        headers = request.headers
-        key = headers.get("x-api-key") or headers.get("authorization", "").removeprefix("Bearer ").strip()
-        if not hub.knows_key(key):
-            raise ApiError(
-                401,
-                "The API key is missing or wrong.",
-                "Send it as Authorization: Bearer KEY.",
-                code="invalid_api_key",
-                headers={"WWW-Authenticate": "Bearer"},
-            )
-
-    guarded = [Depends(need_key)]
-    for part in (own, look, openai_models, openai_text, openai_audio):
-        app.include_router(part.routes(hub), dependencies=guarded)
-    app.include_router(runs.routes(hub, run_folders), dependencies=guarded)
-    app.include_router(libretranslate.routes(hub))
+    for part in (own, look, openai_models, openai_text, openai_audio, libretranslate):
+        app.include_router(part.routes(hub))
+    app.include_router(runs.routes(hub, run_folders))
     app.include_router(page.routes())
 
     @app.get("/health")
+    @app.head("/health", include_in_schema=False)
     async def health() -> dict[str, Any]:
         return {"status": "ok"}
 
-    @app.get("/metrics", dependencies=guarded)
+    @app.get("/metrics")
     async def metrics() -> PlainTextResponse:
         return PlainTextResponse(hub.metrics.text(), media_type="text/plain; version=0.0.4")

@@ -1,21 +1,15 @@
 """Around every request: a body that is too large is refused, a failure is told without its traceback, and each request
 leaves one line in the log (JSON, without a word of what users wrote) and its time in the metrics."""
 
-import json
-import logging
-import sys
 import time
-import traceback
 from collections.abc import Awaitable, Callable, MutableMapping
-from datetime import UTC, datetime
 from typing import Any
 
 from fastapi import HTTPException
 
 from glassformer.serve.errors import respond
 from glassformer.serve.hub import Hub
-
-log = logging.getLogger("glassformer.serve")
+from glassformer.serve.log import log, log_failure
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -59,8 +53,7 @@ class Edge:
             if not status:
                 await respond(scope["path"], error)(scope, receive, watching_send)
         except Exception as error:
-            where = [f"{f.filename}:{f.lineno}" for f in traceback.extract_tb(error.__traceback__)[-3:]]
-            log.error("failed", extra={"fields": {"error": type(error).__name__, "where": where}})
+            log_failure(error)
             if not status:
                 await respond(scope["path"], error)(scope, receive, watching_send)
         finally:
@@ -79,19 +72,3 @@ def _announced(scope: Message) -> int:
         if name == b"content-length" and value.isdigit():
             return int(value)
     return 0
-
-
-class JsonLines(logging.Formatter):
-    """One JSON object a line."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        when = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
-        fields = getattr(record, "fields", {})
-        return json.dumps({"time": when, "what": record.getMessage(), **fields}, ensure_ascii=False)
-
-
-def log_to_stderr() -> None:
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonLines())
-    log.handlers, log.propagate = [handler], False
-    log.setLevel(logging.INFO)

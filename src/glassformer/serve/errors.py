@@ -116,5 +116,13 @@ def add_handlers(app: FastAPI) -> None:
             error = ApiError(415, f"A body {given} is not read here.", "Send Content-Type: application/json.")
         return respond(request.url.path, error)
 
-    for kind in (ApiError, UserError, QueueFullError, RequestValidationError, HTTPException, ClientGoneError):
+    for kind in (
+        ApiError,
+        UserError,
+        QueueFullError,
+        RequestValidationError,
+        HTTPException,
+        ClientGoneError,
+        Exception,
+    ):
         app.add_exception_handler(kind, handle)

@@ -12,6 +12,7 @@ from fastapi import APIRouter, Request
 
 from glassformer.decode.options import DecodeOptions
 from glassformer.serve.errors import ApiError
+from glassformer.serve.guard import key_in
 from glassformer.serve.hub import Hub
 from glassformer.serve.models import Served
 from glassformer.serve.verbs import is_translator, translate
@@ -148,8 +149,8 @@ async def _parameters(request: Request) -> dict[str, Any]:
 
 
 def _check_key(hub: Hub, request: Request, given: Mapping[str, Any]) -> None:
-    key = given.get("api_key") or request.headers.get("authorization", "").removeprefix("Bearer ")
-    if not hub.knows_key(key if isinstance(key, str) else None):
+    key = given.get("api_key")
+    if not (hub.knows_key(key_in(request.headers)) or (isinstance(key, str) and hub.knows_key(key))):
         raise ApiError(403, "The API key is missing or wrong.", "Ask who runs this server for one.")
 
 

@@ -6,10 +6,8 @@ A request is given up by cancelling its future. Deliberately not here: completio
 (`rows`), and what an answer looks like.
 """
 
-import logging
 import threading
 import time
-import traceback
 from collections.abc import Callable, Hashable
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
@@ -18,9 +16,8 @@ from typing import Any, Protocol
 
 from glassformer.errors import UserError
 from glassformer.serve.limits import Limits
+from glassformer.serve.log import log_failure
 from glassformer.serve.metrics import Metrics
-
-log = logging.getLogger("glassformer.serve")
 
 
 class QueueFullError(Exception):
@@ -186,10 +183,9 @@ def settle(future: "Future[Any]", result: Any = None, error: Exception | None = 
 
 
 def _told(error: Exception) -> Exception:
-    """The error itself for the user's own; else the log gets where it happened, without what was in the texts."""
+    """The error itself, after the log got where it happened, unless it is a user's own."""
     if not isinstance(error, UserError):
-        where = "; ".join(f"{f.filename}:{f.lineno} {f.name}" for f in traceback.extract_tb(error.__traceback__)[-4:])
-        log.error("failed", extra={"fields": {"error": type(error).__name__, "where": where}})
+        log_failure(error)
     return error
 
 

@@ -7,7 +7,8 @@ from collections.abc import Callable
 import uvicorn
 
 from glassformer.errors import UserError, require
-from glassformer.serve.edge import App, log_to_stderr
+from glassformer.serve.edge import App
+from glassformer.serve.log import log_to_stderr
 from glassformer.serve.protocol import CarefulProtocol
 
 
