@@ -96,20 +96,63 @@ def test_a_mark_that_the_tokenizer_puts_in_front_is_found(tmp_path: Path) -> Non
     assert bring(folder).tokenizer.marks.start == 0
 
 
-@pytest.mark.parametrize("names", [("vocab.json", "merges.txt"), ("encoder.json", "vocab.bpe")])
-def test_gpt2_s_own_files(names: tuple[str, str], tmp_path: Path) -> None:
-    folder = save_huggingface(gpt2(), tmp_path / "theirs")
+def as_pair(folder: Path, vocab: str = "vocab.json", merges: str = "merges.txt") -> Path:
+    """The tokenizer as GPT-2 came, in two files."""
     data = json.loads((folder / "tokenizer.json").read_text())["model"]
-    expected = byte_level_core()
     for name in ("tokenizer.json", "tokenizer_config.json"):
         (folder / name).unlink()
-    (folder / names[0]).write_text(json.dumps(data["vocab"]))
+    (folder / vocab).write_text(json.dumps(data["vocab"]))
     lines = "\n".join(" ".join(pair) for pair in data["merges"])
-    (folder / names[1]).write_text(f"#version: 0.2\n{lines}\n", encoding="utf-8")
-    tokenizer = bring(folder).tokenizer
+    (folder / merges).write_text(f"#version: 0.2\n{lines}\n", encoding="utf-8")
+    return folder
+
+
+@pytest.mark.parametrize("names", [("vocab.json", "merges.txt"), ("encoder.json", "vocab.bpe")])
+def test_gpt2_s_own_files(names: tuple[str, str], tmp_path: Path) -> None:
+    tokenizer = bring(as_pair(save_huggingface(gpt2(), tmp_path / "theirs"), *names)).tokenizer
     for text in SENTENCES:
-        assert tokenizer.encode(text) == expected.encode(text).ids
+        assert tokenizer.encode(text) == byte_level_core().encode(text).ids
         assert tokenizer.decode(tokenizer.encode(text)) == text
+
+
+TALK = "<|user|>hi <think>so</think> there"
+
+
+@pytest.mark.parametrize("old", [True, False])
+def test_tokens_beside_gpt2_s_files(old: bool, tmp_path: Path) -> None:
+    folder = as_pair(save_huggingface(gpt2(), tmp_path / "theirs"))
+    added = {"<|user|>": 300, "<think>": 301, "</think>": 302}
+    how = {"lstrip": False, "rstrip": False, "normalized": False, "single_word": False}
+    table = {str(i): {"content": text, "special": text == "<|user|>", **how} for text, i in added.items()}
+    about = {"tokenizer_class": "GPT2Tokenizer", "add_prefix_space": True} | dict.fromkeys(
+        ("bos_token", "eos_token", "unk_token"), "<|end|>"
+    )
+    if old:
+        (folder / "added_tokens.json").write_text(json.dumps(added))
+        about["additional_special_tokens"] = ["<|user|>"]
+    (folder / "tokenizer_config.json").write_text(json.dumps(about if old else about | {"added_tokens_decoder": table}))
+    tokenizer, theirs = bring(folder).tokenizer, AutoTokenizer.from_pretrained(folder)
+    assert tokenizer.encode_marked(TALK) == theirs(TALK).input_ids
+    assert {*added.values()} <= {*tokenizer.encode_marked(TALK)}
+    assert 300 not in tokenizer.encode(TALK)  # a text cannot speak in marks
+    assert tokenizer.encode("hi") == theirs("hi").input_ids
+
+
+def test_tokens_beside_that_have_no_place(tmp_path: Path) -> None:
+    folder = as_pair(save_huggingface(gpt2(), tmp_path / "theirs"))
+    for added in ({"<more>": 305}, {"<more>": 3}, {"<more>": "x"}, {"<more>": [1]}, {"": 300}):
+        (folder / "added_tokens.json").write_text(json.dumps(added))
+        refused(folder, "adds the token")
+
+
+@pytest.mark.parametrize("model", [qwen2, llama])
+def test_the_pair_of_files_is_gpt2_s_alone(model: Any, tmp_path: Path) -> None:
+    refused(as_pair(save_huggingface(model(), tmp_path / "theirs")), "is no whole tokenizer")
+
+
+def test_the_tokenizer_s_own_end_goes_first(tmp_path: Path) -> None:
+    folder = save_huggingface(llama(eos_token_id=[5, 1]), tmp_path / "theirs")
+    assert bring(folder).tokenizer.marks.ends == (1, 5)  # <|end|> is number 1
 
 
 def test_padding_and_cutting_of_a_tokenizer_are_left_behind(tmp_path: Path) -> None:
@@ -277,7 +320,8 @@ def test_weights_that_are_no_numbers(tmp_path: Path) -> None:
     refused(folder, "model.norm.weight is stored as int8")
 
 
-def test_a_tokenizer_that_does_not_fit(folder: Path) -> None:
+def test_a_tokenizer_that_does_not_fit(tmp_path: Path) -> None:
+    folder = save_huggingface(gpt2(), tmp_path / "theirs")
     byte_level_core(380).save(str(folder / "tokenizer.json"))
     refused(folder, "does not fit the weights: its last token is number 3")
     (folder / "tokenizer.json").unlink()

@@ -28,14 +28,14 @@ def read_tokenizer(
     """The folder's tokenizer, or the given one with the folder's marks."""
     about = _read_maybe(folder / "tokenizer_config.json")
     if config.get("model_type") != "bert":
-        core = _find(folder) if given is None else load_core(given)
+        core = _find(folder, config) if given is None else load_core(given)
         return Tokenizer(core, _read_marks(folder, config, core, about))
     names = {**_read_maybe(folder / "special_tokens_map.json"), **about}
     words, whole = folder / "vocab.txt", folder / "tokenizer.json"
     if given is None and words.exists() and not whole.exists():
         core = core_from_vocabulary(_read_text(words), str(words), names)
     else:
-        core = _find(folder) if given is None else load_core(given)
+        core = _find(folder, config) if given is None else load_core(given)
     adapt(core, about, lower_case)
     return Tokenizer(core, read_encoder_marks(core, names))
 
@@ -45,12 +45,17 @@ def load_core(path: Path) -> Core:
     return core_from_json(_read_text(path), str(path))
 
 
-def _find(folder: Path) -> Core:
+def _find(folder: Path, config: Mapping[str, Any]) -> Core:
     if (folder / "tokenizer.json").exists():
         return load_core(folder / "tokenizer.json")
-    for vocab, merges in PAIRS:
-        if (folder / vocab).exists():
-            return _read_pair(folder / vocab, folder / merges)
+    pair = next(((folder / a, folder / b) for a, b in PAIRS if (folder / a).exists()), None)
+    if pair is not None:
+        require(
+            config.get("model_type") == "gpt2",
+            f"{pair[0]} is no whole tokenizer: each family but GPT-2 cuts a text in its own way, which is not in it.",
+            "Save a tokenizer.json with transformers, and put it there.",
+        )
+        return _read_pair(folder, *pair)
     sentencepiece = (folder / "tokenizer.model").exists()
     raise UserError(
         f"{folder} holds no tokenizer.json, nor GPT-2's vocab.json and merges.txt, nor BERT's vocab.txt.",
@@ -60,7 +65,7 @@ def _find(folder: Path) -> Core:
     )
 
 
-def _read_pair(vocab_path: Path, merges_path: Path) -> Core:
+def _read_pair(folder: Path, vocab_path: Path, merges_path: Path) -> Core:
     vocab = read_json(vocab_path)
     ids = sorted(i for i in vocab.values() if type(i) is int)
     require(
@@ -71,23 +76,55 @@ def _read_pair(vocab_path: Path, merges_path: Path) -> Core:
     lines = _read_text(merges_path).split("\n")
     merges = [line.rstrip("\r").split(" ") for line in lines if line and not line.startswith("#version")]
     core = Core(byte_pair_model(vocab, merges, f"{vocab_path} with {merges_path.name}"))
-    core.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    about = _read_maybe(folder / "tokenizer_config.json")
+    core.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=about.get("add_prefix_space") is True)
     core.decoder = decoders.ByteLevel()
     if GPT2_MARK in vocab:
         core.add_special_tokens([AddedToken(GPT2_MARK, normalized=False, special=True)])
+    for i, text, how in _added_tokens(folder, about):
+        core.add_tokens([AddedToken(text, **how)])
+        require(
+            core.token_to_id(text) == i,
+            f"{folder} adds the token {text[:40]!r} as number {i}, but the next is {core.get_vocab_size()}.",
+            COPY,
+        )
     return core
+
+
+def _added_tokens(folder: Path, about: Mapping[str, Any]) -> list[tuple[int, str, dict[str, bool]]]:
+    """Tokens beside the vocabulary: today's way in tokenizer_config.json, the old one in added_tokens.json."""
+    names = {**_read_maybe(folder / "special_tokens_map.json"), **about}
+    more = names.get("additional_special_tokens")
+    marks = [token for name, token in names.items() if name.endswith("_token")] + (
+        more if isinstance(more, list) else []
+    )
+    special = {_content(token) for token in marks}
+    found: list[tuple[Any, Any, dict[str, bool]]] = []
+    table = about.get("added_tokens_decoder")
+    for number, token in table.items() if isinstance(table, dict) else ():
+        given = token if isinstance(token, dict) else {}
+        how = {name: given.get(name) is True for name in ("special", "normalized", "lstrip", "rstrip", "single_word")}
+        found.append((int(number) if number.isdecimal() else number, _content(token), how))
+    for text, number in _read_maybe(folder / "added_tokens.json").items():
+        found.append((number, text, {"special": text in special, "normalized": False}))
+    for number, text, _ in found:
+        require(
+            type(number) is int and bool(text),
+            f"{folder} adds the token {str(text)[:40]!r} as number {str(number)[:40]}, which makes no sense.",
+            COPY,
+        )
+    return sorted(found, key=lambda one: one[0])
 
 
 def _read_marks(folder: Path, config: Mapping[str, Any], core: Core, about: Mapping[str, Any]) -> Marks:
     """What the tokenizer puts in front by itself, every mark that may end a text, and the chat template."""
     named, generation = (_read_maybe(folder / name) for name in ("special_tokens_map.json", "generation_config.json"))
     n_tokens = core.get_vocab_size()
-    ends: dict[int, None] = {}
+    # The tokenizer's own goes first: it is what a chat template means by eos_token.
+    own = [_token_id(table.get("eos_token"), core) for table in (about, named)]
+    ends = dict.fromkeys(i for i in own if i is not None)
     for given in (generation.get("eos_token_id"), config.get("eos_token_id")):
         ends |= dict.fromkeys(i for i in (given if isinstance(given, list) else [given]) if type(i) is int)
-    for table in (about, named):
-        if (i := _token_id(table.get("eos_token"), core)) is not None:
-            ends[i] = None
     if not ends and (i := core.token_to_id(GPT2_MARK)) is not None:
         ends[i] = None
     start = put_in_front(core)
@@ -103,9 +140,14 @@ def put_in_front(core: Core) -> int | None:
 
 
 def _token_id(token: Any, core: Core) -> int | None:
+    content = _content(token)
+    return None if content is None else core.token_to_id(content)
+
+
+def _content(token: Any) -> str | None:
     if isinstance(token, dict):  # {"content": "</s>", "lstrip": false, …}
         token = token.get("content")
-    return core.token_to_id(token) if isinstance(token, str) else None
+    return token if isinstance(token, str) else None
 
 
 def _read_maybe(path: Path) -> dict[str, Any]:
