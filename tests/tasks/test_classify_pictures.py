@@ -182,6 +182,14 @@ def subject(data: Path, **changes: Any) -> Any:
     return judge_pictures(find_pictures([data]), None, recipe(**changes))
 
 
+def test_broken_pictures_to_validate_on_are_named(tmp_path: Path) -> None:
+    train, valid = write_folders(tmp_path / "a", 30, 0), write_folders(tmp_path / "b", 6, 1)
+    (valid / "lies" / "broken.png").write_bytes(b"no picture")
+    said = judge_pictures(find_pictures([train]), find_pictures([valid]), recipe()).describe()
+    assert any(s.startswith("Skipped 1: the first,") and "broken.png" in s for s in said)
+    assert "Also in training: 0 of those to validate on." in said
+
+
 def test_folders_and_idx_labels_are_classes_however_they_look(tmp_path: Path) -> None:
     pixels, _ = shapes(3 * 43, 0)
     for i, one in enumerate(pixels):
