@@ -7,6 +7,7 @@ import pytest
 from deep_translator import LibreTranslator
 from libretranslatepy import LibreTranslateAPI
 
+from glassformer.api import load
 from glassformer.serve.app import Access
 from glassformer.serve.models import Served
 from tests.serve.conftest import running
@@ -44,6 +45,29 @@ def test_json_form_and_query_are_the_same(server: str, wanted: str) -> None:
         answer = httpx.post(f"{server}/translate", **how)
         assert answer.status_code == 200
         assert answer.json() == {"translatedText": wanted}
+
+
+def test_null_says_nothing_and_texts_may_come_as_several_fields(server: str, wanted: str) -> None:
+    given = {"q": TEXT, "source": "en", "target": "de"}
+    said = httpx.post(f"{server}/translate", json={**given, "format": None, "alternatives": None, "api_key": None})
+    assert said.json() == {"translatedText": wanted}
+    texts = [TEXT, "Yes."]
+    for how in ({"params": {**given, "q": texts}}, {"data": {**given, "q": texts}}, {"json": {**given, "q": texts}}):
+        several = httpx.post(f"{server}/translate", **how).json()["translatedText"]
+        assert several[0] == wanted
+        assert len(several) == 2
+
+
+def test_a_translator_of_unknown_languages_is_named() -> None:
+    mine = Served("mine", load("en-de"))
+    del mine.loaded.about["languages"]
+    with running({"mine": mine}) as address:
+        answer = httpx.post(f"{address}/translate", json={"q": TEXT, "source": "en", "target": "de"})
+        assert answer.status_code == 400
+        assert "--languages mine=en,de" in answer.json()["error"]
+        mine.pair = ("en", "de")
+        answer = httpx.post(f"{address}/translate", json={"q": TEXT, "source": "xx", "target": "de"})
+        assert "--languages" not in answer.json()["error"]
 
 
 def test_lists_alternatives_and_auto(server: str, models: dict[str, Served], wanted: str) -> None:

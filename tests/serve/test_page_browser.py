@@ -340,6 +340,32 @@ def test_a_picture_is_dropped(chromium: Chromium, address: str) -> None:
         assert tab.complaints == []
 
 
+def test_pairs_are_sent_to_models_of_pairs_only(chromium: Chromium, address: str) -> None:
+    played = """
+    window.sent = [];
+    const real = window.fetch;
+    const told = {answers: [{label: "yes", probabilities: {yes: 1}}]};
+    const models = [1, 2].map((n) => ({name: `of${n}`, task: "classify", input: "text", n_texts: n}));
+    window.fetch = async (path, options) => {
+      if (path === "/api/models") return Response.json(models);
+      if (path !== "/api/classify") return real(path, options);
+      window.sent.push(JSON.parse(options.body));
+      return Response.json(told);
+    };"""
+    with chromium.tab() as tab:
+        tab.wait(tab.page.add_init_script(played))
+        page = Page(tab, address).open("#model=of2")
+        page.type("#source", "one")
+        page.type("#second", "two")
+        page.until("sent.some((body) => body.texts[0][1] === 'two')")
+        assert page.run("sent.every((body) => Array.isArray(body.texts[0]))") is True
+        page.run("location.hash = '#model=of1'; 0")
+        page.until("sent.at(-1).model === 'of1'")
+        assert page.run("sent.at(-1).texts") == ["one"]
+        assert page.run("document.querySelector('#second').checkVisibility()") is False
+        assert tab.complaints == []
+
+
 def test_what_is_spoken_arrives_as_a_recording(address: str, tmp_path: Path) -> None:
     """The microphone is played by a file with a tone; it must come out with the same pitch."""
     rate, pitch = 48_000, 440

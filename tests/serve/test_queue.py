@@ -1,5 +1,6 @@
 """The queue by itself: batches, turns, errors that are one's own, and room."""
 
+import math
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -99,7 +100,7 @@ def test_nothing_asked_is_answered_at_once(queue: Queue, slow: Slow) -> None:
     assert queue.put("m", Job("a", [], slow)).result(1) == []
 
 
-@pytest.mark.parametrize("change", [{"batch": 0}, {"queue": 0}, {"wait_ms": -1}, {"seconds": 0}])
-def test_limits_must_allow_something(change: dict[str, int]) -> None:
+@pytest.mark.parametrize("change", [{"batch": 0}, {"queue": 0}, {"wait_ms": -1}, {"seconds": 0}, {"seconds": math.inf}])
+def test_limits_must_allow_something_and_be_some(change: dict[str, float]) -> None:
     with pytest.raises(UserError, match="limit"):
         Limits(**change)  # type: ignore[arg-type]

@@ -6,7 +6,7 @@ import socket
 import pytest
 
 from glassformer.errors import UserError
-from glassformer.serve.run import address, is_loopback, open_socket
+from glassformer.serve.run import address, is_loopback, names_of, open_socket
 
 
 def test_small_answers_are_sent_at_once() -> None:
@@ -47,3 +47,12 @@ def test_loopback() -> None:
     assert is_loopback("::1")
     assert not is_loopback("0.0.0.0")
     assert not is_loopback("example.org")
+
+
+@pytest.mark.parametrize("host", ["127.0.0.2", "::1", "localhost", "127.0.0.1"])
+def test_the_address_that_is_told_is_one_that_is_answered(host: str) -> None:
+    with open_socket(host, 0) as sock:
+        name = address(sock).removeprefix("http://").rpartition(":")[0]
+    assert name in names_of(host)
+    assert "*" not in names_of(host)
+    assert names_of("0.0.0.0") == ["*"]

@@ -50,7 +50,7 @@ def serve(
     from glassformer.serve.app import Access, create_app
     from glassformer.serve.limits import Limits
     from glassformer.serve.models import load_models, name_languages
-    from glassformer.serve.run import address, is_loopback, open_socket, run
+    from glassformer.serve.run import address, names_of, open_socket, run
     from glassformer.serve.runs import check_folders
 
     limits = Limits(
@@ -66,7 +66,7 @@ def serve(
     require(all(api_key or []), "An API key is empty.", "Give one with at least one character.")
     check_folders(runs or [])
     sock = open_socket(host, port)
-    here = ["localhost", "127.0.0.1", "[::1]"] if is_loopback(host) else ["*"]
+    here = names_of(host)
     models = load_models(model, engine, precision)  # type: ignore[arg-type]
     name_languages(models, languages or [])
     access = Access(keys=api_key or [], hosts=[*here, *(allow_host or [])], origins=cors or [])

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from fastapi import APIRouter, Request
+from starlette.datastructures import ImmutableMultiDict
 
 from glassformer.decode.options import DecodeOptions
 from glassformer.serve.errors import ApiError
@@ -98,7 +99,7 @@ async def _translate(hub: Hub, request: Request, given: Mapping[str, Any]) -> di
     texts, n_more = _texts(given), _alternatives(given, hub.limits.beam - 1)
     models = {s: served for (s, t), served in _pairs(hub).items() if t == target and source in ("auto", s)}
     if not models:
-        raise ApiError(400, f"No model here translates from {source[:20]} to {target[:20]}.", "See /languages.")
+        raise ApiError(400, f"No model here translates from {source[:20]} to {target[:20]}.", _what_else(hub))
     options = DecodeOptions(beam=max(4, n_more + 1), nbest=n_more + 1)
     found = {code: await translate(hub, request, served, texts, options) for code, served in models.items()}
     best = [max(models, key=lambda code: found[code][i][0].score) for i in range(len(texts))]
@@ -122,19 +123,24 @@ def _pairs(hub: Hub) -> dict[tuple[str, str], Served]:
     return found
 
 
+def _what_else(hub: Hub) -> str:
+    """What to do where no model fits: perhaps one would, if its languages were known."""
+    unknown = [name for name, served in hub.models.items() if is_translator(served) and served.languages is None]
+    if not unknown:
+        return "See /languages."
+    return f"See /languages. What {unknown[0]} translates is said by starting with --languages {unknown[0]}=en,de."
+
+
 def _confidence(best: Translation) -> float:
     """In per cent: the probability of a token of the translation, as a geometric mean."""
     return round(100 * math.exp(min(0.0, best.score)), 1)
 
 
 async def _parameters(request: Request) -> dict[str, Any]:
-    given: dict[str, Any] = dict(request.query_params)
+    given = _fields(request.query_params)
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind in FORMS:
-        form = await request.form(max_files=0, max_part_size=1 << 24)
-        for name in form:
-            values = form.getlist(name)
-            given[name] = values if name == "q" and len(values) > 1 else values[0]
+        given |= _fields(await request.form(max_files=0, max_part_size=1 << 24))
     elif kind == "application/json":
         try:
             data = json.loads(await request.body())
@@ -142,10 +148,16 @@ async def _parameters(request: Request) -> dict[str, Any]:
             raise ApiError(400, "The body is not JSON.", "Send an object with q, source and target.") from None
         if not isinstance(data, dict):
             raise ApiError(400, "The body is no JSON object.", "Send one with q, source and target.")
-        given |= data
+        given |= {name: value for name, value in data.items() if value is not None}  # null says nothing
     elif kind or await request.body():
         raise ApiError(415, f"Bodies of type {kind[:60] or 'none'} are not read.", f"Send JSON or {FORMS[0]}.")
     return given
+
+
+def _fields(given: ImmutableMultiDict[str, Any]) -> dict[str, Any]:
+    """Several texts may come as several fields of the same name."""
+    found = {name: given.getlist(name) for name in given}
+    return {name: values if name == "q" and len(values) > 1 else values[0] for name, values in found.items()}
 
 
 def _check_key(hub: Hub, request: Request, given: Mapping[str, Any]) -> None:

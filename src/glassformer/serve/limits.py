@@ -1,5 +1,6 @@
 """What a server bears: one frozen dataclass, each limit with its reason."""
 
+import math
 from dataclasses import dataclass, fields
 
 from glassformer.errors import require
@@ -34,4 +35,5 @@ class Limits:
     def __post_init__(self) -> None:
         for field in fields(self):
             value, least = getattr(self, field.name), 0 if field.name == "wait_ms" else 1
-            require(value >= least, f"The limit {field.name} is {value}.", f"It must be {least} or more.")
+            sound = value >= least and value < math.inf
+            require(sound, f"The limit {field.name} is {value}.", f"It must be {least} or more, and a number.")

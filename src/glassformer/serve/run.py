@@ -30,7 +30,16 @@ def open_socket(host: str, port: int) -> socket.socket:
 
 def address(sock: socket.socket) -> str:
     host, port = sock.getsockname()[:2]
-    return f"http://{f'[{host}]' if ':' in host else host}:{port}"
+    return f"http://{_in_address(host)}:{port}"
+
+
+def names_of(host: str) -> list[str]:
+    """The names by which a server at this address is asked; one that others reach may have any."""
+    return ["localhost", "127.0.0.1", "[::1]", _in_address(host)] if is_loopback(host) else ["*"]
+
+
+def _in_address(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
 
 
 def is_loopback(host: str) -> bool:
