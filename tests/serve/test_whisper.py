@@ -10,10 +10,12 @@ import httpx
 import openai
 import pytest
 
+from glassformer.data.audio import read_sound
 from glassformer.exchange.importing import import_model
 from glassformer.serve.models import Served, load_models
 from glassformer.tasks.transcriber import Transcript
 from glassformer.tasks.whisper import WhisperTranscriber
+from glassformer.tasks.whisper_steps import N_FRAMES
 from tests.data.sounds import speechlike, write_sound
 from tests.exchange.test_whisper import N_ROWS, theirs, write_openai, write_ranks
 from tests.serve.conftest import running
@@ -81,6 +83,21 @@ def test_words_and_times_are_those_of_the_command_line(
     words = [word for segment in wanted.segments for word in segment.words]
     assert words
     assert [(w.word, w.start, w.end) for w in verbose.words] == [(w.word, w.start, w.end) for w in words]
+
+
+def test_the_language_that_it_hears_is_told(client: openai.OpenAI, served: dict[str, Served], sound: Path) -> None:
+    face = served["ears"].face
+    assert isinstance(face, WhisperTranscriber)
+    features = face.extract(read_sound(sound, face.features.rate))
+    wanted = face.backend.language(features[:N_FRAMES])
+    assert wanted in face.marks.languages
+    given: dict[str, Any] = {"model": "ears", "file": sound}
+    assert client.audio.transcriptions.create(**given, response_format="verbose_json").language == wanted
+    address = str(client.base_url).removesuffix("/v1/")
+    ours = httpx.post(f"{address}/api/transcribe", files={"file": sound.read_bytes()}, timeout=60).json()
+    assert ours["language"] == wanted
+    assert ours["text"] == heard(served, sound).text
+    assert face.language is None  # of another recording it may be another
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # OpenAI's own

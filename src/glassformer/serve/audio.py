@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from fastapi import Request, UploadFile
+from torch import Tensor
 
 from glassformer.data.audio import sound_info
 from glassformer.decode.options import DecodeOptions
@@ -32,8 +33,8 @@ async def transcribe(
     language: str | None = None,
     task: str = "transcribe",
     options: DecodeOptions = DEFAULT,
-) -> Transcript:
-    """What is said in a recording; `language` and `task` are for Whisper."""
+) -> tuple[Transcript, str | None]:
+    """What is said in a recording, and in which language where that is known; `language` and `task` are for Whisper."""
     face = _face(served, language, task)
 
     def run(paths: list[Path]) -> list[Answer]:
@@ -45,7 +46,7 @@ async def transcribe(
         [answer] = await hub.ask(request, served, kind, [path], run)
         if isinstance(answer, UserError):
             raise answer
-        return answer
+        return answer, face.language if isinstance(face, WhisperTranscriber) else language
 
 
 def kept_sound(hub: Hub, file: BinaryIO | bytes) -> AbstractAsyncContextManager[Path]:
@@ -64,13 +65,20 @@ def kept_sound(hub: Hub, file: BinaryIO | bytes) -> AbstractAsyncContextManager[
     return kept(file, ".wav", "The recording", check)
 
 
+class _OneHearing(WhisperTranscriber):
+    """A Whisper for one recording, which notes the language that it hears."""
+
+    def prompt(self, window: Tensor, times: bool = True) -> list[int]:
+        if self.marks.languages and self.language is None:
+            self.language = self.backend.language(window)
+        return super().prompt(window, times)
+
+
 def _face(served: Served, language: str | None, task: str) -> Transcriber | WhisperTranscriber:
     face = served.face
     assert isinstance(face, Transcriber | WhisperTranscriber)
     if isinstance(face, WhisperTranscriber):
-        if language is None and task == face.task:
-            return face
-        return WhisperTranscriber(face.loaded, face.backend, language or face.language, task)
+        return _OneHearing(face.loaded, face.backend, language or face.language, task)
     if task != "transcribe":
         raise ApiError(400, f"The model {served.name!r} does not translate what it hears.", "Use a Whisper.", "model")
     if face.features.kind == "vectors":

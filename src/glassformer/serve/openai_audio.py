@@ -38,8 +38,8 @@ def routes(hub: Hub) -> APIRouter:
     ) -> dict[str, Any] | PlainTextResponse:
         _check(prompt, temperature, stream)
         words = "word" in (granularities or [])
-        heard = await transcribe(hub, request, find(model), file, words, language)
-        return _written(heard, response_format, "transcribe", language, words)
+        heard, spoken = await transcribe(hub, request, find(model), file, words, language)
+        return _written(heard, response_format, "transcribe", spoken, words)
 
     @router.post("/v1/audio/translations", tags=["OpenAI"], response_model=None)
     async def translations(
@@ -51,7 +51,7 @@ def routes(hub: Hub) -> APIRouter:
         temperature: Annotated[float, Form(ge=0, le=1)] = 0.0,
     ) -> dict[str, Any] | PlainTextResponse:
         _check(prompt, temperature, stream=False)
-        heard = await transcribe(hub, request, find(model), file, task="translate")
+        heard, _ = await transcribe(hub, request, find(model), file, task="translate")
         return _written(heard, response_format, "translate", "en", words=False)
 
     @router.post("/api/transcribe", tags=["Glassformer"])
@@ -64,8 +64,9 @@ def routes(hub: Hub) -> APIRouter:
     ) -> dict[str, Any]:
         """What is said in a recording, in stretches between silences."""
         served = find(model)
-        heard = await transcribe(hub, request, served, file, details, language)
-        return {"model": served.name, **{name: value for name, value in asdict(heard).items() if name != "file"}}
+        heard, spoken = await transcribe(hub, request, served, file, details, language)
+        told = {name: value for name, value in asdict(heard).items() if name != "file"}
+        return {"model": served.name, "language": spoken, **told}
 
     return router
 
