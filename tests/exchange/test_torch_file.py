@@ -1,6 +1,7 @@
 """Files of torch.save are read without torch.load, and nothing in them is ever run."""
 
 import contextlib
+import copy
 import io
 import os
 import pickle
@@ -96,6 +97,33 @@ def test_a_shape_larger_than_its_numbers_is_refused(tmp_path: Path) -> None:
     huge = torch.zeros(1).expand(1 << 40)
     with pytest.raises(UserError, match="shape that its numbers do not fill"):
         read_torch_file(saved({"w": huge}, tmp_path / "a.pt"))
+
+
+def test_numbers_that_are_named_often_are_read_once(tmp_path: Path) -> None:
+    one = torch.randn(1000)
+    found = read_torch_file(saved({str(i): one.clone() if i == 0 else one for i in range(50)}, tmp_path / "a.pt"))
+    assert torch.equal(found["7"], one)
+    assert len({weight.data_ptr() for weight in found.values()}) == 2
+
+
+def test_parts_that_lie_on_each_other_are_refused(tmp_path: Path) -> None:
+    path = saved({"w": torch.zeros(4000)}, tmp_path / "a.pt")
+    listed = zipfile.ZipFile(path)
+    entry = next(entry for entry in listed.infolist() if entry.filename.endswith("data/0"))
+    with zipfile.ZipFile(path, "a") as file:
+        again = copy.copy(entry)
+        again.filename = entry.filename[:-1] + "1"
+        file.filelist.append(again)
+        file._didModify = True  # type: ignore[attr-defined]
+    listed.close()
+    with pytest.raises(UserError, match="hold more than the file"):
+        read_torch_file(path)
+
+
+def test_the_old_format_is_named(tmp_path: Path) -> None:
+    torch.save({"w": torch.zeros(3)}, tmp_path / "a.bin", _use_new_zipfile_serialization=False)
+    with pytest.raises(UserError, match="torch's old format"):
+        read_torch_file(tmp_path / "a.bin")
 
 
 def test_packed_archives_are_refused(tmp_path: Path) -> None:

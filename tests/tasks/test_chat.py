@@ -37,6 +37,19 @@ def test_rendered_as_hugging_face_does(talk: list[dict[str, str]]) -> None:
     assert render(TEMPLATE, talk, "<|start|>", "<|end|>") == wanted
 
 
+def test_what_templates_use_works() -> None:
+    """Loops over what has no length, joined texts, sums, parts of texts, macros."""
+    template = (
+        "{% macro say(m) %}{{ loop_name ~ m.role | upper ~ ':' ~ m.content.split(' ')[0] }}{% endmacro %}"
+        "{% set ns = namespace(n=0, seen='') %}{% for m in messages | selectattr('role', 'equalto', 'user') %}"
+        "{% set ns.n = ns.n + 1 %}{% set ns.seen = ns.seen + m.content %}{{ say(m) }}"
+        "{% if (ns.n % 2) == 0 or loop.last %}|{{ loop.index }} of {{ loop.length }}{% endif %}{% endfor %}"
+        "={{ ns.seen }}={{ messages | map(attribute='role') | join(', ') }}={{ messages | join('+', 'content') }}"
+    )
+    wanted = "USER:HiUSER:A?|2 of 2=HiA?=user, assistant, user=Hi+Hello+A?"
+    assert render(template, TALK, "<|start|>", "<|end|>") == wanted
+
+
 def test_a_talk_remembers() -> None:
     chat = Chat(completer(TEMPLATE), system="Be brief.")
     options = CompleteOptions(max_tokens=3, seed=1)
@@ -62,6 +75,15 @@ def test_without_a_template_there_is_no_chat() -> None:
         "{% if %}",
         "{{ messages[99]['content'].x.y }}",
         "{% include '/etc/passwd' %}",
+        "{% for i in range(99999) %}{% for j in range(99999) %}xxxxxxxx{% endfor %}{% endfor %}",
+        "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}",
+        "{% set x %}{% for i in range(99999) %}{% for j in range(99999) %}x{% endfor %}{% endfor %}{% endset %}",
+        "{% set s = 'x' %}" + "{% set s = s ~ s %}" * 60,
+        "{% set s = 'x' %}" + "{% set s = s + s %}" * 60,
+        "{% set s = 'x' %}" + "{% set s = [s, s] | join %}" * 60,
+        "{{ '%999999999d' % 1 }}",
+        "{% macro f(n) %}{% if n %}{{ f(n - 1) }}{{ f(n - 1) }}{% endif %}{% endmacro %}{{ f(60) }}",
+        "{% for i in messages recursive %}{% if loop.depth < 90 %}{{ loop(messages) }}{% endif %}{% endfor %}",
     ],
 )
 def test_hostile_templates_are_refused(template: str) -> None:

@@ -29,6 +29,7 @@ TYPES = {
     "BoolStorage": torch.bool,
 }
 LARGEST_PICKLE = 1 << 26
+OLD = b"\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19."  # a pickle of the number that files began with
 _MARK = object()
 
 
@@ -52,6 +53,11 @@ class Storage:
 def read_torch_file(path: Path) -> Any:
     """What the file holds: dicts, lists, tuples, numbers, texts and tensors."""
     try:
+        if _is_old(path):
+            raise UserError(
+                f"{path} is in torch's old format, from before 2020, which is not read here.",
+                "Take the model as safetensors, or load it with torch and save it again.",
+            )
         with zipfile.ZipFile(path) as archive:
             names = {entry.filename: entry for entry in archive.infolist()}
             described = [name for name in names if name.endswith("/data.pkl") or name == "data.pkl"]
@@ -59,6 +65,8 @@ def read_torch_file(path: Path) -> Any:
                 raise _unsound(path, "there is no single data.pkl in it")
             if any(entry.compress_type != zipfile.ZIP_STORED for entry in names.values()):
                 raise _unsound(path, "its parts are packed, which torch does not do")
+            if sum(entry.file_size for entry in names.values()) > path.stat().st_size:
+                raise _unsound(path, "its parts hold more than the file")
             if names[described[0]].file_size > LARGEST_PICKLE:
                 raise _unsound(path, "its description is too large")
             order = described[0].removesuffix("data.pkl") + "byteorder"
@@ -80,6 +88,11 @@ def read_torch_file(path: Path) -> Any:
         raise _unsound(path, f"its description makes no sense ({type(error).__name__})") from None
 
 
+def _is_old(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(len(OLD)) == OLD
+
+
 def _unsound(path: Path, why: str) -> UserError:
     return UserError(
         f"{path} is not a file of weights that can be read: {why}.", "Copy it again, or take the model as safetensors."
@@ -93,6 +106,7 @@ class _Machine:
         self.archive, self.names, self.folder, self.path = archive, names, folder, path
         self.stack: list[Any] = []
         self.memory: dict[int, Any] = {}
+        self.numbers: dict[str, bytearray] = {}  # read once, however many weights lie in them
 
     def run(self, program: bytes) -> Any:
         file = io.BytesIO(program)
@@ -217,8 +231,9 @@ class _Machine:
             raise _unsound(self.path, f"the numbers {storage.key!r} are not there, or not so many")
         if not math.prod(shape):
             return torch.empty(shape, dtype=storage.dtype)
-        numbers = torch.frombuffer(bytearray(self.archive.read(entry)), dtype=storage.dtype)
-        return numbers.as_strided(shape, strides, offset).clone()
+        if storage.key not in self.numbers:
+            self.numbers[storage.key] = bytearray(self.archive.read(entry))
+        return torch.frombuffer(self.numbers[storage.key], dtype=storage.dtype).as_strided(shape, strides, offset)
 
 
 _CALLS = {

@@ -1,22 +1,26 @@
 """Chat templates: messages as a model was trained to read them.
 
 Templates are Jinja programs from other people's files. They run in Jinja's sandbox, in which they can change and reach
-nothing, without what could fill the memory, and what they make is checked for size.
+nothing, without what could fill the memory. Rounds of loops, calls, and the texts that are joined on the way are paid
+from one purse, so that a template comes to its end soon; what it makes is counted as it comes.
 """
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from jinja2 import TemplateError
+from jinja2 import TemplateError, nodes
 from jinja2.runtime import Context
 from jinja2.sandbox import ImmutableSandboxedEnvironment
+from jinja2.visitor import NodeTransformer
 
 from glassformer.data.documents import Message
 from glassformer.data.tokenizer import Tokenizer
 from glassformer.errors import UserError, require
 
 MOST = 1 << 22  # characters of a rendered talk
+PURSE = 1 << 27  # characters that one rendering may join, again and again
+ROUND = 1 << 10  # what a round of a loop costs, and a call
 GROWING = {"center", "ljust", "rjust", "zfill", "expandtabs", "format", "format_map", "join", "indent"}
 PLACE = "\ue000{}\ue001"  # stands for a message while the template runs
 
@@ -48,18 +52,76 @@ def talk_ids(tokenizer: Tokenizer, messages: Sequence[Message], answering: bool 
     return ids + tokenizer.encode_marked(rest)
 
 
+class _Metered(NodeTransformer):
+    """Loops and the joining of texts go through filters that pay for it."""
+
+    def visit_For(self, node: nodes.For) -> nodes.For:  # noqa: N802 (named by Jinja)
+        if node.recursive:
+            raise ValueError("a loop in it calls itself")
+        self.generic_visit(node)
+        node.iter = _filtered(node.iter, "paid_rounds")
+        return node
+
+    def visit_Concat(self, node: nodes.Concat) -> nodes.Expr:  # noqa: N802
+        self.generic_visit(node)
+        return _filtered(nodes.List(node.nodes, lineno=node.lineno), "paid_text")
+
+
+def _filtered(node: nodes.Node, name: str) -> nodes.Expr:
+    return nodes.Filter(node, name, [], [], None, None, lineno=node.lineno)
+
+
 class _Environment(ImmutableSandboxedEnvironment):
     """Jinja's sandbox, without what makes much out of little."""
 
-    intercepted_binops = frozenset({"*", "**"})
+    intercepted_binops = frozenset({"*", "**", "+", "%"})
 
-    def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:  # noqa: ARG002
-        if operator == "*" and isinstance(left, int) and isinstance(right, int):
-            return left * right
-        raise ValueError(f"it may not use {operator} here")
+    def __init__(self) -> None:
+        super().__init__(trim_blocks=True, lstrip_blocks=True)
+        self.purse = PURSE
+        self.filters = {n: f for n, f in self.filters.items() if n not in GROWING}
+        self.filters |= {"paid_rounds": self._rounds, "paid_text": self._text, "join": self._join}
+
+    def pay(self, price: int) -> None:
+        self.purse -= price
+        if self.purse < 0:
+            raise ValueError("it does not come to an end")
+
+    def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
+        numbers = isinstance(left, int) and isinstance(right, int)
+        if operator == "+" and not numbers:
+            self.pay(sum(len(side) for side in (left, right) if isinstance(side, str | list | tuple)))
+        elif operator == "**" or not (numbers or operator == "+"):
+            raise ValueError(f"it may not use {operator} here")
+        return super().call_binop(context, operator, left, right)
+
+    def call(self, context: Context, obj: Any, *args: Any, **named: Any) -> Any:
+        self.pay(ROUND)
+        return super().call(context, obj, *args, **named)
 
     def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
         return attr not in GROWING and super().is_safe_attribute(obj, attr, value)
+
+    def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
+        tree: nodes.Template = _Metered().visit(super()._parse(source, name, filename))
+        tree.set_environment(self)
+        return tree
+
+    def _rounds(self, values: Any) -> Any:
+        values = values if hasattr(values, "__len__") else list(values)
+        self.pay(ROUND * len(values))
+        return values
+
+    def _text(self, values: Any, between: str = "") -> str:
+        parts = []
+        for value in values:
+            parts.append(str(value))
+            self.pay(len(parts[-1]) + len(between))
+        return between.join(parts)
+
+    def _join(self, values: Any, d: str = "", attribute: str | None = None) -> str:
+        found = values if attribute is None else (self.getitem(value, attribute) for value in values)
+        return self._text(found, str(d))
 
 
 def render(template: str, messages: list[Message], start: str, end: str, answering: bool = True) -> str:
@@ -68,15 +130,16 @@ def render(template: str, messages: list[Message], start: str, end: str, answeri
     def refuse(reason: str) -> None:
         raise UserError(f"The chat template refuses this talk: {reason}.", "Say it otherwise.")
 
-    environment = _Environment(trim_blocks=True, lstrip_blocks=True)
-    environment.filters = {n: f for n, f in environment.filters.items() if n not in GROWING - {"join"}}
+    environment = _Environment()
     environment.globals["raise_exception"] = refuse
     environment.globals["strftime_now"] = lambda form: datetime.now(UTC).strftime(form)
+    given = {"messages": messages, "add_generation_prompt": answering, "bos_token": start, "eos_token": end}
+    parts, size = [], 0
     try:
-        text = environment.from_string(template).render(
-            messages=messages, add_generation_prompt=answering, bos_token=start, eos_token=end
-        )
+        for part in environment.from_string(template).generate(given):
+            parts.append(part)
+            size += len(part)
+            require(size <= MOST, "The talk has become too long.", "Begin a new one.")
     except (TemplateError, TypeError, ValueError, OverflowError, RecursionError, MemoryError) as error:
         raise UserError(f"The chat template cannot be used: {error}.", "Import the model again.") from None
-    require(len(text) <= MOST, "The talk has become too long.", "Begin a new one.")
-    return text
+    return "".join(parts)
