@@ -94,8 +94,10 @@ def test_texts_are_cut_as_the_file_says(pre: str, pieces: list[str], tmp_path: P
     assert [piece.replace("Ġ", " ") for piece, _ in found] == pieces
 
 
-def write_other(tmp_path: Path, tokenizer: Callable[[gguf.GGUFWriter], None], **changes: Any) -> Path:
-    path, model = tmp_path / "m.gguf", llama(**changes)
+def write_other(
+    tmp_path: Path, tokenizer: Callable[[gguf.GGUFWriter], None], model: Any = None, **changes: Any
+) -> Path:
+    path, model = tmp_path / "m.gguf", model or llama(**changes)
     writer = new_gguf(path, model)
     tokenizer(writer)
     for name, weight in gguf_tensors(model).items():
@@ -133,6 +135,50 @@ def test_no_space_in_front_where_the_file_says_so(tmp_path: Path) -> None:
     assert ours.marks.start is None
 
 
+@pytest.mark.parametrize(
+    ("change", "factor"),
+    [
+        (lambda w: w.add_rope_scaling_factor(4.0), 4.0),
+        (lambda w: w.add_float32("llama.rope.scale_linear", 2.0), 2.0),
+        (lambda w: w.add_rope_scaling_type(gguf.RopeScalingType.LINEAR), None),
+        (lambda w: (w.add_rope_scaling_type(gguf.RopeScalingType.NONE), w.add_rope_scaling_factor(4.0)), None),
+        (lambda w: w.add_float32("llama.rope.scale_linear", 0.0), None),
+    ],
+)
+def test_turns_slowed_by_a_factor(
+    change: Callable[[gguf.GGUFWriter], Any], factor: float | None, tmp_path: Path
+) -> None:
+    def add(writer: gguf.GGUFWriter) -> None:
+        add_byte_level(writer, byte_level_core())
+        change(writer)
+
+    rope = {"rope_type": "default"} if factor is None else {"rope_type": "linear", "factor": factor}
+    theirs = llama(rope_parameters={"rope_theta": 10_000.0, **rope})
+    import_model(write_other(tmp_path, add, theirs), tmp_path / "ours")
+    logits_equal(load_model(tmp_path / "ours").model, theirs)
+
+
+@pytest.mark.parametrize("factor", [8.0, 32.0, 1.0])
+def test_turns_slowed_by_the_table_of_llama_3(factor: float, tmp_path: Path) -> None:
+    """The table as llama.cpp's converter writes it: one divisor for each wave."""
+    table = []
+    for i in range(4):
+        wave = 2 * np.pi * 500_000.0 ** (i / 4)
+        share = (8192 / wave - 1) / (4 - 1)
+        table.append(1.0 if wave < 8192 / 4 else factor if wave > 8192 else 1 / ((1 - share) / factor + share))
+    assert factor == 1 or len(set(table)) == 3  # all three cases are met
+
+    def add(writer: gguf.GGUFWriter) -> None:
+        add_byte_level(writer, byte_level_core())
+        writer.add_tensor("rope_freqs.weight", np.array(table, np.float32))
+
+    slowed = {"low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 8192}
+    rope = {"rope_type": "llama3", "rope_theta": 500_000.0, "factor": factor, **slowed}
+    theirs = llama(rope_parameters=rope, max_position_embeddings=16_384)
+    import_model(write_other(tmp_path, add, theirs), tmp_path / "ours")
+    logits_equal(load_model(tmp_path / "ours").model, theirs)
+
+
 def is_refused(call: Callable[[], Any]) -> bool:
     try:
         call()
@@ -163,8 +209,15 @@ def write_strange(tmp_path: Path, change: Callable[[gguf.GGUFWriter], None]) -> 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda w: w.add_rope_scaling_type(gguf.RopeScalingType.LINEAR), "scaled by 'linear'"),
-        (lambda w: w.add_tensor("rope_freqs.weight", np.ones(4, np.float32)), "scaled by a table"),
+        (lambda w: w.add_rope_scaling_type(gguf.RopeScalingType.YARN), "scaled by 'yarn'"),
+        (lambda w: w.add_rope_scaling_factor(0.5), "slows rotary positions by 0.5"),
+        (lambda w: w.add_rope_scaling_factor(float("nan")), "slows rotary positions by nan"),
+        (
+            lambda w: w.add_tensor("rope_freqs.weight", np.arange(1, 5, dtype=np.float32)),
+            "a table other than Llama 3's",
+        ),
+        (lambda w: w.add_tensor("rope_freqs.weight", np.full(4, np.nan, np.float32)), "a table other than Llama 3's"),
+        (lambda w: w.add_tensor("rope_freqs.weight", np.ones(5, np.float32)), r"has the shape \(5,\)"),
         (lambda w: w.add_expert_count(4), "experts"),
         (lambda w: w.add_key_length(6), "turns 8 of 6 numbers"),
         (lambda w: w.add_uint16("split.count", 3), "one of 3 parts"),

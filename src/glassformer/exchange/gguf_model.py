@@ -11,6 +11,7 @@ from glassformer.data.tokenizer import Tokenizer
 from glassformer.errors import UserError, require
 from glassformer.exchange.foreign import Foreign, Progress, read_settings
 from glassformer.exchange.gguf_file import GgufFile
+from glassformer.exchange.gguf_rope import TABLE, read_rope
 from glassformer.exchange.gguf_tokenizer import read_marks, read_tokenizer
 from glassformer.exchange.huggingface_tokenizer import load_core
 
@@ -33,8 +34,8 @@ NAMES = {
 def read_gguf(path: Path, tokenizer: Path | None = None, progress: Progress | None = None) -> Foreign:
     file = GgufFile(path)
     _refuse_what_we_lack(file)
-    names = {name: _rename(name) for name in file.tensors}
-    shapes = {names[name]: stored.shape for name, stored in file.tensors.items()}
+    names = {name: _rename(name) for name in file.tensors if name != TABLE}
+    shapes = {ours: file.tensors[name].shape for name, ours in names.items()}
     config = _config(file, shapes)
     read_settings(config, shapes)
     words = read_tokenizer(file) if tokenizer is None else Tokenizer(load_core(tokenizer), read_marks(file))
@@ -64,14 +65,11 @@ def _refuse_what_we_lack(file: GgufFile) -> None:
     require(
         parts in (0, 1), f"{file.path} is one of {parts} parts of a model.", "Join them with llama.cpp's gguf-split."
     )
-    scaling = file.get("llama.rope.scaling.type", str, "none")
-    lacks = {
-        f"rotary positions scaled by {scaling!r}": scaling != "none",
-        "rotary positions scaled by a table": "rope_freqs.weight" in file.tensors,
-        "experts": bool(file.metadata.get("llama.expert_count", 0)),
-    }
-    for what, there in lacks.items():
-        require(not there, f"{file.path} holds a model with {what}, which Glassformer lacks.", "Take a model without.")
+    require(
+        not file.metadata.get("llama.expert_count", 0),
+        f"{file.path} holds a model with experts, which Glassformer lacks.",
+        "Take a model without.",
+    )
 
 
 def _rename(name: str) -> str:
@@ -123,7 +121,7 @@ def _config(file: GgufFile, shapes: dict[str, tuple[int, ...]]) -> dict[str, Any
         "vocab_size": embedding[0],
         "max_position_embeddings": _size(file, "context_length"),
         "rms_norm_eps": file.get("llama.attention.layer_norm_rms_epsilon", float, 1e-6),
-        "rope_theta": file.get("llama.rope.freq_base", float, 10_000.0),
+        "rope_parameters": read_rope(file, d_head),
         "tie_word_embeddings": "lm_head.weight" not in shapes,
         "attention_bias": "model.layers.0.self_attn.q_proj.bias" in shapes,
         "mlp_bias": "model.layers.0.mlp.up_proj.bias" in shapes,
