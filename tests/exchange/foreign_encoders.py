@@ -51,8 +51,8 @@ def judge(**changes: Any) -> BertForSequenceClassification:
     return rough(BertForSequenceClassification(BertConfig(**BERT | labels | changes)))
 
 
-def vit_bare(**changes: Any) -> ViTModel:
-    return rough(ViTModel(ViTConfig(**VIT | changes)))
+def vit_bare(pooler: bool = True, **changes: Any) -> ViTModel:
+    return rough(ViTModel(ViTConfig(**VIT | changes), add_pooling_layer=pooler))
 
 
 def vit_judge(**changes: Any) -> ViTForImageClassification:

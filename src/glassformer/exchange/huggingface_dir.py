@@ -10,6 +10,7 @@ from glassformer.errors import require
 from glassformer.exchange.foreign import Foreign, Progress, as_float, read_json, read_settings
 from glassformer.exchange.huggingface import rename
 from glassformer.exchange.huggingface_kin import as_known
+from glassformer.exchange.huggingface_settings import VIT_ALONE
 from glassformer.exchange.huggingface_tokenizer import read_tokenizer
 from glassformer.exchange.huggingface_use import read_use
 from glassformer.exchange.sentence_transformers import ARCHITECTURE, Sentences, read_sentences
@@ -67,7 +68,9 @@ def _usual_architecture(config: Mapping[str, Any]) -> list[str] | None:
 
 
 def _as_sentences(config: dict[str, Any], sentences: Sentences | None, places: Mapping[str, str]) -> dict[str, Any]:
-    """What sentence-transformers says; a bare BERT without a pooler gets the mean, as it would give it."""
+    """What sentence-transformers says; a bare BERT without a pooler gets the mean, as it would give it, and a ViT the
+    state of its class token.
+    """
     if sentences is not None:
         require(
             config.get("model_type") == "bert",
@@ -75,6 +78,8 @@ def _as_sentences(config: dict[str, Any], sentences: Sentences | None, places: M
             "Take one that is a BERT, such as MiniLM.",
         )
         return sentences.extend(config)
-    if config["architectures"] == ["BertModel"] and not any("pooler.dense" in name for name in places):
+    if any("pooler.dense" in name for name in places):
+        return config
+    if config["architectures"] == ["BertModel"]:
         return {**config, "architectures": [ARCHITECTURE], "sentence_pooling": "mean", "sentence_normalise": False}
-    return config
+    return {**config, "architectures": [VIT_ALONE]} if config["architectures"] == ["ViTModel"] else config

@@ -5,6 +5,7 @@ from typing import Any
 from glassformer import config as checked
 from glassformer.errors import UserError
 from glassformer.exchange.huggingface_layout import ACTIVATIONS
+from glassformer.exchange.huggingface_settings import VIT_ALONE
 from glassformer.exchange.sentence_transformers import ARCHITECTURE
 from glassformer.model.settings import (
     ClassHeadSettings,
@@ -79,7 +80,9 @@ def _vit_has(settings: EncoderOnlySettings, source: PatchesSettings) -> dict[str
             "head.pooling": settings.head.pooling == "first",
             "head.transform": settings.head.transform is None,
         }
-    return {**has, "head": isinstance(settings.head, EmbeddingHeadSettings), **_has_pooler(settings)}
+    alone = getattr(settings.head, "transform", "") is None
+    found = {**has, "head": isinstance(settings.head, EmbeddingHeadSettings), **_has_pooler(settings)}
+    return {**found, "head.transform": alone or found["head.transform"]}
 
 
 def _has_pooler(settings: EncoderOnlySettings) -> dict[str, bool]:
@@ -134,10 +137,11 @@ def _bert(settings: EncoderOnlySettings, source: TokensSettings) -> dict[str, An
 
 
 def _vit(settings: EncoderOnlySettings, source: PatchesSettings) -> dict[str, Any]:
-    square, classifies = source.height == source.width, isinstance(settings.head, ClassHeadSettings)
+    square, head = source.height == source.width, settings.head
+    bare = VIT_ALONE if getattr(head, "transform", None) is None else "ViTModel"
     return {
         "model_type": "vit",
-        "architectures": ["ViTForImageClassification" if classifies else "ViTModel"],
+        "architectures": ["ViTForImageClassification" if isinstance(head, ClassHeadSettings) else bare],
         "image_size": source.height if square else [source.height, source.width],
         "patch_size": source.patch,
         "num_channels": source.n_channels,

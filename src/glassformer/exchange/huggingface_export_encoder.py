@@ -16,6 +16,7 @@ from glassformer.exchange.foreign import convert
 from glassformer.exchange.huggingface import Names, find_family
 from glassformer.exchange.huggingface_dir import read_huggingface
 from glassformer.exchange.huggingface_encoder_layout import make_encoder_config
+from glassformer.exchange.huggingface_settings import VIT_ALONE
 from glassformer.exchange.huggingface_use import PREPROCESSOR, preprocessor_config
 from glassformer.exchange.huggingface_words import frame
 from glassformer.exchange.proof import Check, compare, prove, sample_ids, sample_picture
@@ -23,7 +24,7 @@ from glassformer.exchange.sentence_transformers import ARCHITECTURE, POOLINGS
 from glassformer.model import EncoderOnly
 from glassformer.tasks.model_dir import LoadedModel
 
-BARE = (ARCHITECTURE, "BertModel", "ViTModel")  # their files go without the family's prefix
+BARE = (ARCHITECTURE, VIT_ALONE, "BertModel", "ViTModel")  # their files go without the family's prefix
 MODULE = "sentence_transformers.models"
 
 
@@ -32,7 +33,7 @@ def write_encoder(loaded: LoadedModel, model: EncoderOnly, folder: Path) -> tupl
     config = make_encoder_config(model.settings)
     architecture = config["architectures"][0]
     told = {key: value for key, value in config.items() if not key.startswith("sentence_")}
-    told["architectures"] = ["BertModel" if architecture == ARCHITECTURE else architecture]
+    told["architectures"] = [{ARCHITECTURE: "BertModel", VIT_ALONE: "ViTModel"}.get(architecture, architecture)]
     told |= _labels(loaded.about.get("labels"))
     _write_json(folder / "config.json", told)
     with writing(folder / "model.safetensors") as file:

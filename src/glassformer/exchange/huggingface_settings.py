@@ -15,6 +15,7 @@ ACTIVATIONS = {
     **{"gelu_python": "gelu", "swish": "silu"},
     **dict.fromkeys(("gelu_new", "gelu_fast", "gelu_pytorch_tanh"), "gelu_tanh"),
 }
+VIT_ALONE = "ViTWithoutPooler"  # a name of our own: the vector of a picture is the state of its class token
 # How turns may be slowed: our names and theirs.
 SCALINGS = {
     "linear": {"factor": "factor"},
@@ -180,7 +181,20 @@ def read_vit(config: Config, architecture: str) -> Data:
     config.check("patch_size", patch == other, "cuts squares")
     d_model = config["hidden_size"]
     config.check("pooler_output_size", config.get("pooler_output_size", d_model) == d_model, "pools to hidden_size")
-    classes = {"kind": "class", "n_classes": _n_labels(config), "pooling": "first", "dropout": 0.0}
+    heads = {
+        "ViTModel": _pooler(),
+        "ViTWithoutPooler": {
+            "kind": "embedding",
+            "pooling": "first",
+            "normalise": False,
+        },  # our name: huggingface_dir.py
+        "ViTForImageClassification": {
+            "kind": "class",
+            "n_classes": _n_labels(config),
+            "pooling": "first",
+            "dropout": 0.0,
+        },
+    }
     return {
         "kind": "encoder_only",
         "source": {
@@ -192,7 +206,7 @@ def read_vit(config: Config, architecture: str) -> Data:
             "dropout": config["hidden_dropout_prob"],
         },
         "encoder": _encoder(config, place="pre", bias="qkvo" if config["qkv_bias"] else "o"),
-        "head": _pooler() if architecture == "ViTModel" else classes,
+        "head": heads[architecture],
         "init_std": config["initializer_range"],
     }
 

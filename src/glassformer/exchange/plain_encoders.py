@@ -95,9 +95,13 @@ def plain_vit(foreign: Foreign, settings: EncoderOnlySettings, picture: Tensor) 
         y = w.linear(w.norm(x, f"{layer}.layernorm_after", eps), f"{layer}.intermediate.dense")
         x = x + w.linear(activate(y, activation), f"{layer}.output.dense")
     x = w.norm(x, "layernorm", eps)
-    if foreign.config["architectures"][0] == "ViTModel":
-        return x, torch.tanh(w.linear(x[0], "pooler.dense"))
-    return x, w.linear(x[0], "classifier")
+    match foreign.config["architectures"][0]:
+        case "ViTModel":
+            return x, torch.tanh(w.linear(x[0], "pooler.dense"))
+        case "ViTWithoutPooler":
+            return x, x[0]
+        case _:
+            return x, w.linear(x[0], "classifier")
 
 
 def _attend(w: Weights, x: Tensor, name: str, n_heads: int) -> Tensor:
