@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 import torch
 from torch import Tensor
 
-from glassformer.decode.choose import Chosen, Said, choose_next
+from glassformer.decode.choose import SEEDS_APART, Chosen, Said, choose_next
 from glassformer.decode.complete_options import CompleteOptions
 from glassformer.errors import require
 from glassformer.model.cache import Cache
@@ -57,7 +57,7 @@ class Row:
         self.job, self.index = job, index
         self.said = Said(list(prompt), len(prompt))
         self.generator = torch.Generator().manual_seed(
-            first_seed + 7919 * (index if options.seed is None else index % options.n)
+            first_seed + SEEDS_APART * (index if options.seed is None else index % options.n)
         )
         self.writer = TextWriter(completer.tokenizer, prompt, options.stop)
         self.answer = Completion()

@@ -10,6 +10,7 @@ from torch import Tensor
 from glassformer.data.batch import by_length, cut, pad
 from glassformer.data.tokenizer import END, START
 from glassformer.decode.beam import beam_search
+from glassformer.decode.choose import SEEDS_APART
 from glassformer.decode.options import DecodeOptions, Hypothesis
 from glassformer.decode.phrases import Phrase, phrase_search
 from glassformer.decode.sample import sample_search
@@ -86,7 +87,7 @@ class TorchBackend:
         if options.sample:
             steps = DecoderSteps(self.model, memory, options.nbest, capacity)
             first = int(torch.randint(2**31, ())) if options.seed is None else options.seed
-            seeds = [first + 7919 * row + j for row in rows for j in range(options.nbest)]
+            seeds = [first + SEEDS_APART * row + j for row in rows for j in range(options.nbest)]
             found = sample_search(steps, prefix, options, END, seeds)
         elif batch[0].phrases:
             steps = DecoderSteps(self.model, memory, options.beam, capacity + sum(map(len, batch[0].phrases)))

@@ -8,7 +8,7 @@ from typing import Literal
 import torch
 
 from glassformer.data.tokenizer import Tokenizer
-from glassformer.decode.choose import Chosen
+from glassformer.decode.choose import SEEDS_APART, Chosen
 from glassformer.decode.complete_options import CompleteOptions
 from glassformer.errors import UserError, require
 from glassformer.model import DecoderOnly
@@ -170,7 +170,7 @@ class Completer:
         """Make the answers of these rows, telling (row, text) on the way."""
         first = int(torch.randint(2**31, ())) if options.seed is None else options.seed
         # A seed means the same draw for a prompt alone and in a batch; without one, every row has its own.
-        seeds = [first + 7919 * (row if options.seed is None else row % options.n) for row in rows]
+        seeds = [first + SEEDS_APART * (row if options.seed is None else row % options.n) for row in rows]
         writers = [TextWriter(self.tokenizer, ids, options.stop) for ids in prompts]
         generator = self._generator(prompts, options, seeds)
         for step in generator:

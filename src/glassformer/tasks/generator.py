@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from glassformer.decode.choose import Chosen, Said, choose_next
+from glassformer.decode.choose import SEEDS_APART, Chosen, Said, choose_next
 from glassformer.decode.complete_options import CompleteOptions
 from glassformer.errors import require
 from glassformer.model import DecoderOnly
@@ -42,7 +42,7 @@ class Generator:
         self.begins = [0 if context is None or len(ids) < context else self._newer(ids) for ids in prompts]
         self.rows = list(range(len(prompts)))
         first = int(torch.randint(2**31, ())) if options.seed is None else options.seed
-        given = seeds if seeds is not None else [first + 7919 * row for row in self.rows]
+        given = seeds if seeds is not None else [first + SEEDS_APART * row for row in self.rows]
         self.generators = [torch.Generator().manual_seed(seed) for seed in given]
         self.stopped: set[int] = set()
         self.cache: Cache | None = None
