@@ -1,4 +1,4 @@
-// Classify as you type, with a bar for each label; models of pairs read a second text.
+// Classify as you type, with a bar for each label; models of pairs read a second text, imported ones may.
 import { ask, givenUp, newest } from "./ask.js";
 import { growing, h, labels, statusLine } from "./build.js";
 import { lookLink } from "./look.js";
@@ -9,10 +9,10 @@ export function mount(place, model, draft) {
   const first = growing({ id: "source", placeholder: t("classifyHere"), value: draft.text ?? "", rows: 4, "aria-label": t("source") });
   const second = growing({ id: "second", placeholder: t("secondText"), value: draft.second ?? "", rows: 3, "aria-label": t("secondText") });
   const result = h("section", { class: "card", "aria-live": "polite", hidden: true });
-  const paired = model.n_texts === 2;
-  second.node.hidden = !paired;
+  second.node.hidden = model.n_texts === 1;
 
   async function classify(signal) {
+    const paired = model.n_texts === 2 || (model.n_texts === null && second.box.value.trim());
     const texts = (paired ? [first, second] : [first]).map(({ box }) => box.value.trim());
     const whole = texts.every(Boolean);
     result.hidden = !whole;
