@@ -47,3 +47,18 @@ def test_a_run_that_was_killed_before_its_first_checkpoint_may_begin_again(tmp_p
     (tmp_path / "letter.txt").write_text("mine")
     with pytest.raises(UserError, match=r"holds other files, such as letter\.txt"):
         check_folder(tmp_path, resume=True)
+
+
+@pytest.mark.parametrize("resume", [False, True])
+def test_a_model_without_a_run_is_not_gone_on_with(tmp_path: Path, resume: bool) -> None:
+    (tmp_path / "settings.json").write_text("{}")
+    with pytest.raises(UserError, match="is a finished model; there is no run to go on with") as refused:
+        check_folder(tmp_path, resume)
+    assert "--from" in str(refused.value.hint)
+    (tmp_path / "checkpoints").mkdir()
+    if resume:
+        check_folder(tmp_path, resume)
+    else:
+        with pytest.raises(UserError, match="holds a run already") as refused:
+            check_folder(tmp_path, resume)
+        assert "--resume" in str(refused.value.hint)

@@ -158,7 +158,12 @@ def _settled(recipe: Recipe, model: nn.Module, steps: int) -> TrainSettings:
 
 def check_folder(out: Path, resume: bool) -> None:
     """Refuse a folder that holds another run, or anything else."""
-    begun = (out / "checkpoints").exists() or (out / "settings.json").exists()
+    finished, begun = (out / "settings.json").exists(), (out / "checkpoints").exists()
+    require(
+        begun or not finished,
+        f"{out} is a finished model; there is no run to go on with.",
+        "Start from it with --from, and give another --out.",
+    )
     require(
         resume or not begun,
         f"{out} holds a run already.",
