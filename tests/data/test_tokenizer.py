@@ -204,3 +204,12 @@ def test_files_that_would_end_the_process_are_refused(tmp_path: Path, model: dic
 def test_tokens_without_a_decoder() -> None:
     core = Core(models.WordLevel({"<unk>": 0, "one": 1, "two": 2}, unk_token="<unk>"))
     assert Tokenizer(core, Marks(None, (0,))).tokens([2, 1]) == ["two", "one"]
+
+
+@pytest.mark.parametrize("encode", ["encode", "encode_marked"])
+def test_bytes_that_are_no_text_are_refused(encode: str) -> None:
+    given = b"caf\xe9".decode("utf-8", "surrogateescape")  # as the command line hands them over
+    with pytest.raises(UserError, match=r"'caf\?' is not text: it holds bytes that are not UTF-8"):
+        getattr(TRAINED["bpe"], encode)(given)
+    with pytest.raises(UserError, match="is not text"):
+        TRAINED["bpe"].encode_batch(["The house.", given])

@@ -4,6 +4,7 @@
 back on.
 """
 
+import contextlib
 import json
 import math
 import re
@@ -61,13 +62,15 @@ class Tokenizer:
         return self.encode_batch([text])[0]
 
     def encode_batch(self, texts: list[str]) -> list[list[int]]:
-        return [encoding.ids for encoding in self.core.encode_batch_fast(texts, add_special_tokens=False)]
+        with _only_text(texts):
+            return [encoding.ids for encoding in self.core.encode_batch_fast(texts, add_special_tokens=False)]
 
     def encode_marked(self, text: str) -> list[int]:
         """A text in which marks such as <|im_start|> mean what they say; only for what our own code put together."""
         self.core.encode_special_tokens = False
         try:
-            return list(self.core.encode(text, add_special_tokens=False).ids)
+            with _only_text([text]):
+                return list(self.core.encode(text, add_special_tokens=False).ids)
         finally:
             self.core.encode_special_tokens = True
 
@@ -212,6 +215,22 @@ def _untrained(kind: TokenizerKind, sentences: bool) -> Core:
 def _pieces(core: Core, text: str) -> Iterator[str]:
     normal = core.normalizer.normalize_str(text) if core.normalizer else text
     return (piece for piece, _ in core.pre_tokenizer.pre_tokenize_str(normal))
+
+
+@contextlib.contextmanager
+def _only_text(texts: list[str]) -> Iterator[None]:
+    """A byte of the command line that is no UTF-8 comes as half a character, which has no tokens."""
+    try:
+        yield
+    except TypeError:
+        for text in texts:
+            shown = text.encode(errors="replace").decode()
+            require(
+                shown == text,
+                f"{shown[:60]!r} is not text: it holds bytes that are not UTF-8.",
+                "Write it in UTF-8; iconv converts files.",
+            )
+        raise
 
 
 def _mask_of(core: Core) -> int | None:
