@@ -20,6 +20,7 @@ from glassformer.look.page import make_page, page_data
 from glassformer.look.readings.attention_maps import attention_maps, mean_map, rollout
 from glassformer.look.scene import look_at
 from glassformer.look.subject import LONGEST, LookOptions
+from glassformer.look.training import _state
 from glassformer.tasks.classifier import Classifier
 from glassformer.tasks.model_dir import LoadedModel
 from glassformer.tasks.transcriber import DEFAULT, Transcriber
@@ -64,6 +65,10 @@ def test_a_completion_is_what_the_model_says_greedily(completer: LoadedModel) ->
     for best in data["best"][n_prompt:]:
         assert best["said"]["rank"] == 1
     assert data["beam"] == []
+    said = [best["said"]["p"] for best in data["best"][n_prompt:]]  # and not what the prompt says itself
+    assert n_prompt > 0
+    assert scene.score() == pytest.approx(float(np.log(said).mean()), abs=1e-5)
+    assert _state(scene, "end")["score"] == pytest.approx(scene.score(), abs=1e-5)
     forced = look_at(completer, "where is", LookOptions(answer=" the station"))
     assert forced.subject.answer == " the station"
     assert "station" in completer.tokenizer.tokens(forced.subject.answers)[-1]

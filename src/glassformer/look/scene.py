@@ -35,7 +35,7 @@ class Scene:
         """The mean log-probability of what was answered, or the number that was; runs the model."""
         with torch.no_grad():
             logits = self.model(*self.subject.inputs)
-        return score_answers(logits, self.subject.answers, self.subject.kind)
+        return score_answers(logits, self.subject.own_answers, self.subject.kind)
 
     def data(self, ablate: bool | None = None) -> dict[str, Any]:
         """Everything but the tensors, as JSON can hold it; heads are ablated if it is told, or quickly done."""

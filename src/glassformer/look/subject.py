@@ -54,6 +54,11 @@ class Subject:
         """Names of the answering stack's positions."""
         return self.target or self.source
 
+    @property
+    def own_answers(self) -> list[int]:
+        """Without what stood in the input already."""
+        return [-1] * self.n_prompt + self.answers[self.n_prompt :]
+
 
 def check_length(n: int) -> None:
     require(n <= LONGEST, f"The input has {n} positions, but look shows at most {LONGEST}.", "Give a shorter one.")

@@ -110,7 +110,7 @@ def _state(scene: Scene, step: str) -> dict[str, Any]:
         for name in scene.seen.names
         if name.endswith(".weights")
     }
-    score = score_answers(scene.seen["head.logits"], scene.subject.answers, scene.subject.kind)
+    score = score_answers(scene.seen["head.logits"], scene.subject.own_answers, scene.subject.kind)
     return {"step": step, "score": score, "weights": weights}
 
 
