@@ -2,6 +2,8 @@
 
 import json
 import shutil
+import socket
+import struct
 import threading
 import urllib.error
 import urllib.request
@@ -125,6 +127,10 @@ def address(translator: LoadedModel) -> Iterator[str]:
         thread.join()
 
 
+def port_of(address: str) -> int:
+    return int(address.rsplit(":", 1)[1].strip("/"))
+
+
 def get(address: str, host: str | None = None) -> tuple[int, str]:
     request = urllib.request.Request(address, headers={} if host is None else {"Host": host})
     try:
@@ -150,8 +156,35 @@ def test_the_served_page_follows_what_is_asked(address: str) -> None:
     assert get(address, host="evil.example")[0] == 404
 
 
+def test_an_idle_connection_keeps_nobody_waiting(address: str) -> None:
+    with socket.create_connection((HERE, port_of(address))):
+        assert get(f"{address}other")[0] == 404
+
+
+def test_a_reader_who_leaves_early_is_no_error(capsys: pytest.CaptureFixture[str]) -> None:
+    gone = threading.Event()
+
+    def answer(_: list[str]) -> tuple[int, str]:
+        gone.wait(10)
+        return 200, "x" * 10_000_000
+
+    with make_server(0, answer) as server:
+        server.daemon_threads = False  # so that closing it waits for what they print
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+        thread.start()
+        with socket.create_connection((HERE, server.server_port)) as reader:
+            reader.sendall(f"GET / HTTP/1.1\r\nHost: {HERE}\r\n\r\n".encode())
+            reader.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # leaves at once
+        gone.set()
+        # The next is answered, so that the first was taken up before the server ends.
+        assert get(f"http://{HERE}:{server.server_port}/other")[0] == 404
+        server.shutdown()
+        thread.join()
+    assert capsys.readouterr().err == ""
+
+
 def test_a_port_that_is_taken_is_said(address: str) -> None:
-    taken = int(address.rsplit(":", 1)[1].strip("/"))
+    taken = port_of(address)
     with pytest.raises(UserError, match=rf"Port {taken} cannot be used.*Give another --port"):
         make_server(taken, lambda _: (200, ""))
     with pytest.raises(UserError, match="The port is 70000"):

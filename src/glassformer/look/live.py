@@ -1,9 +1,11 @@
 """The page served on this machine: what the reader types is computed anew. Only this machine can ask."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from html import escape
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Lock
 from urllib.parse import parse_qs, urlsplit
 
 from glassformer.errors import UserError, require
@@ -13,6 +15,7 @@ from glassformer.look.subject import LookOptions
 from glassformer.tasks.model_dir import LoadedModel
 
 HERE = "127.0.0.1"
+PATIENCE = 60.0  # seconds that a connection may be silent
 LIVE_POLICY = POLICY.replace("form-action 'none'", "form-action 'self'")
 
 
@@ -43,19 +46,33 @@ def _wrong(error: UserError, texts: list[str]) -> str:
 <title>Not understood · Glassformer</title><p role="alert">{escape(str(error))}</p>{form(texts)}</html>"""
 
 
-def make_server(port: int, answer: Callable[[list[str]], tuple[int, str]]) -> HTTPServer:
-    """Answers one request at a time; port 0 takes a free one."""
+def make_server(port: int, answer: Callable[[list[str]], tuple[int, str]]) -> ThreadingHTTPServer:
+    """The model answers one request at a time, and nobody waits for a connection that asks nothing; port 0 takes a
+    free one.
+    """
+    lock = Lock()
+
+    def answer_alone(texts: list[str]) -> tuple[int, str]:
+        with lock:
+            return answer(texts)
+
     require(0 <= port < 1 << 16, f"The port is {port}.", "Give a number up to 65535.")
     try:
-        return HTTPServer((HERE, port), partial(_Handler, answer))
+        return ThreadingHTTPServer((HERE, port), partial(_Handler, answer_alone))
     except OSError as error:
         raise UserError(f"Port {port} cannot be used: {error.strerror or error}.", "Give another --port.") from None
 
 
 class _Handler(BaseHTTPRequestHandler):
+    timeout = PATIENCE
+
     def __init__(self, answer: Callable[[list[str]], tuple[int, str]], *given: object) -> None:
         self.answer = answer
         super().__init__(*given)  # type: ignore[arg-type]
+
+    def handle(self) -> None:
+        with suppress(ConnectionError):  # the reader went on before the page was there
+            super().handle()
 
     def do_GET(self) -> None:
         asked = urlsplit(self.path)
