@@ -128,6 +128,25 @@ def test_minutes_follow_a_machine_that_slows_down(tmp_path: Path, monkeypatch: p
     assert 240 <= clock.now <= 320
 
 
+def test_preparation_is_not_taken_for_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = FakeClock(monkeypatch)
+    trainer = toy_trainer(tmp_path, minutes=5.0, steps=None)
+    clock.charge(trainer, 0.5, 0.0)
+    clock.now = trainer.progress.seconds = 30.0
+    planned: list[int] = []
+    monkeypatch.setattr(trainer.report, "validation", lambda p, found, lr: planned.append(p.n_steps))
+    trainer.run()
+    assert len(planned) > 3
+    assert max(planned) <= 1.06 * min(planned)  # the first plan can only guess the optimizer's share
+
+
+def test_time_left_leaves_preparation_out(tmp_path: Path) -> None:
+    report = Report(tmp_path, quiet=True)
+    report.recent = [(0.0, 1.0, 1)]
+    described = report._describe(Progress(step=10, n_steps=100, seconds=50.0, preparing=40.0), 0.1)
+    assert described.endswith("1:30 left")  # a second a step
+
+
 @pytest.mark.parametrize(
     ("steps", "validations", "wanted"),
     [

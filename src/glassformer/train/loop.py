@@ -86,7 +86,9 @@ class Trainer:
         p = self.progress
         self.began = time.monotonic() - p.seconds
         if p.step == 0:
-            plan_steps(p, self.settings, measure_step(self.job, self.settings) if self.settings.minutes else 0.0)
+            seconds_a_step = measure_step(self.job, self.settings) if self.settings.minutes else 0.0
+            p.seconds = p.preparing = time.monotonic() - self.began
+            plan_steps(p, self.settings, seconds_a_step)
         self.report.begin(p)
         try:
             while not p.finished:
@@ -153,7 +155,7 @@ class Trainer:
 
     def _validate(self) -> None:
         p, s = self.progress, self.settings
-        training_seconds = p.seconds
+        seconds_a_step = (p.seconds - p.preparing - p.validating) / p.step
         began = time.monotonic()
         found = self.validated(self.moving.mean.tensors if self.moving.mean is not None else None)
         p.seconds = time.monotonic() - self.began
@@ -165,7 +167,7 @@ class Trainer:
         p.finished = p.step >= p.n_steps or tired or (s.minutes is not None and p.seconds >= s.minutes * 60)
         seconds = time.monotonic() - began
         if not p.finished:
-            plan_steps(p, s, (training_seconds - p.validating) / p.step, seconds)
+            plan_steps(p, s, seconds_a_step, seconds)
         p.validating += seconds
 
     def validated(self, tensors: Mapping[str, Tensor] | None) -> Validation:

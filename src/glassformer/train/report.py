@@ -76,7 +76,7 @@ class Report:
         n_tokens = sum(n for _, _, n in self.recent)
         loss = sum(total for _, total, _ in self.recent) / n_tokens
         speed = n_tokens / max(1e-9, now - self.last_line)
-        left = p.seconds / p.step * (p.n_steps - p.step)
+        left = (p.seconds - p.preparing) / p.step * (p.n_steps - p.step)
         known = {"loss": loss, "lr": lr, "gradient_norm": round(self.gradient_norm, 6)}
         self.log({**_place(p), **known, f"{self.unit}_per_second": round(speed, 1)})
         self.recent, self.last_line = [], now

@@ -37,6 +37,7 @@ class Progress:
     n_steps: int = 0
     next_validation: int = 0
     seconds: float = 0.0
+    preparing: float = 0.0  # seconds of these before the first step
     validating: float = 0.0  # seconds of these that went into validation
     n_tokens: int = 0
     since_better: int = 0
