@@ -87,6 +87,14 @@ def test_a_batch_answers_as_one_by_one(trained: Path) -> None:
     assert "_" not in together[1].text
 
 
+def test_only_blanks_get_scores(trained: Path) -> None:
+    filler = load_filler(trained)
+    n_scored: list[int] = []
+    filler.model.head.register_forward_hook(lambda _, __, scores: n_scored.append(scores.shape[:-1].numel()))
+    filler.fill(["In the ___ the dog ___.", "the ___ purrs."])
+    assert sum(n_scored) == 3
+
+
 def test_a_run_that_was_stopped_goes_on_to_the_same_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = TextFiles(open_documents([write_text(tmp_path)]), None)
     recipe = recipe_of(train={"steps": 20})

@@ -190,6 +190,25 @@ def test_sliding_window_by_its_definition(run: Path, tmp_path: Path, stride: int
     assert report.perplexity == pytest.approx(math.exp(report.loss))
 
 
+def test_scores_are_never_made_for_all_tokens_at_once(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two windows and five rows of scores at a time give the numbers of all at once."""
+    model = glassformer.load(run)
+    assert isinstance(model, Completer)
+    (tmp_path / "test.txt").write_text(TEXT[-600:])
+    whole = evaluate_complete(model, open_documents([tmp_path / "test.txt"]))
+    sizes: list[tuple[int, ...]] = []
+    model.model.head.register_forward_hook(lambda _, __, scores: sizes.append(tuple(scores.shape)))
+    model.model.source.register_forward_hook(lambda _, given, __: sizes.append(tuple(given[0].shape)))
+    monkeypatch.setattr("glassformer.tasks.evaluate_complete.PIECE", 5 * model.tokenizer.vocab_size)
+    monkeypatch.setattr("glassformer.tasks.evaluate_complete.TOKENS", 2 * 32)
+    parts = evaluate_complete(model, open_documents([tmp_path / "test.txt"]))
+    assert parts.loss == pytest.approx(whole.loss, rel=1e-5)
+    assert max(math.prod(size) for size in sizes) == 5 * model.tokenizer.vocab_size
+    assert max(size[0] for size in sizes) == 2
+
+
 def test_documents_are_measured_apart_and_rungs_stand_beside(run: Path, tmp_path: Path) -> None:
     model = glassformer.load(run)
     assert isinstance(model, Completer)

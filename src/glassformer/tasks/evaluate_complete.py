@@ -3,7 +3,7 @@
 The window slides by `stride` tokens, so that each token is predicted from at least `context - stride` before it (the
 beginning of a document aside). Deliberately not here: how a person sees it.
 
-b batch, n width of the window
+b batch, n width of the window, r tokens that count
 """
 
 import math
@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from glassformer.data.documents import DocumentFiles, check_documents, read_documents
 from glassformer.data.store import TokenStore
@@ -21,8 +22,9 @@ from glassformer.ladder.baselines import MOST_BYTES, LanguageRow, language_rungs
 from glassformer.model import DecoderOnly
 from glassformer.tasks.completer import Completer
 from glassformer.tasks.text import encoded
+from glassformer.train.loss import PIECE
 
-ROWS = 16  # windows at a time
+ROWS, TOKENS = 16, 8192  # windows at a time, and tokens in them: wide ones come alone
 MOST_TEST = 1_000_000  # bytes that the rungs are measured on
 DEFAULT_CONTEXT = 1024  # where nothing limits a model
 
@@ -106,13 +108,28 @@ def _measured(model: DecoderOnly, ids: NDArray[np.int64], context: int, stride: 
         seen = windows[-1][1]
         end = min(seen + stride, n)
         windows.append((end - context, end, seen))
-    for i in range(0, len(windows), ROWS):
-        part = windows[i : i + ROWS]
+    n_rows = max(1, min(ROWS, TOKENS // windows[0][1]))
+    for i in range(0, len(windows), n_rows):
+        part = windows[i : i + n_rows]
         rows = torch.from_numpy(np.stack([ids[begin : end + 1] for begin, end, _ in part])).to(device)
-        scores = model(rows[:, :-1]).float().log_softmax(dim=-1)
-        log_p = scores.gather(-1, rows[:, 1:, None])[..., 0].double().cpu()
-        counted = [log_p[j, first - begin :] for j, (begin, _, first) in enumerate(part)]
-        yield float(sum(row.sum() for row in counted)), sum(len(row) for row in counted)
+        states, answers = model.states(rows[:, :-1]), rows[:, 1:]
+        counted = [(j, first - begin) for j, (begin, _, first) in enumerate(part)]
+        summed = _log_p(
+            model,
+            torch.cat([states[j, first:] for j, first in counted]),
+            torch.cat([answers[j, first:] for j, first in counted]),
+        )
+        yield summed, sum(end - first for _, end, first in part)
+
+
+def _log_p(model: DecoderOnly, states: Tensor, answers: Tensor) -> float:
+    """The answers' log-probabilities, summed; scores of all of them at once would be too much for the memory."""
+    total, step = 0.0, max(1, PIECE // model.settings.source.vocab_size)
+    for x, right in zip(torch.split(states, step), torch.split(answers, step), strict=True):
+        scores = model.head(x[None])[0].float()  # (r, N)
+        log_p = scores.gather(1, right[:, None])[:, 0] - scores.logsumexp(dim=1)
+        total += float(log_p.double().sum())
+    return total
 
 
 def _training_text(completer: Completer, training: DocumentFiles | None) -> tuple[bytes, str]:

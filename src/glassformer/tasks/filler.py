@@ -120,12 +120,13 @@ class Filler:
     def _guess(self, rows: list[BlankRow], top: int) -> list[tuple[tuple[Guess, ...], ...]]:
         ids, keep = pad([row.ids for row in rows])
         device = next(self.model.parameters()).device
-        logits = self.model(ids.to(device), None if bool(keep.all()) else keep.to(device)).float().cpu()
+        states = self.model.states(ids.to(device), None if bool(keep.all()) else keep.to(device)).x
         found = []
-        for row, scores in zip(rows, logits, strict=True):
+        for row, x in zip(rows, states, strict=True):
             guesses = []
-            for place, spaced in zip(row.blanks, row.spaced, strict=True):
-                p = scores[place].softmax(dim=-1)[: self.tokenizer.vocab_size]
+            scores = self.model.head(x[None, list(row.blanks)])[0].float().cpu()
+            for blank, spaced in zip(scores, row.spaced, strict=True):
+                p = blank.softmax(dim=-1)[: self.tokenizer.vocab_size]
                 fits = self.fitting[spaced]
                 best = p.masked_fill(~fits, -1.0).topk(min(top, int(fits.sum())))
                 words = self.tokenizer.tokens(best.indices.tolist())
