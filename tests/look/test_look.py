@@ -23,9 +23,11 @@ from glassformer.look.subject import LONGEST, LookOptions
 from glassformer.look.training import _state
 from glassformer.tasks.classifier import Classifier
 from glassformer.tasks.model_dir import LoadedModel
-from glassformer.tasks.transcriber import DEFAULT, Transcriber
+from glassformer.tasks.transcriber import DEFAULT, Transcriber, Transcript
 from tests.builders import close
+from tests.data.sounds import write_sound
 from tests.look.conftest import OPTIONS, Kind
+from tests.tasks.tones import RATE, say
 
 TEXT, OTHER = "the old man reads a book", "the old woman reads a book"
 SHORT = LookOptions(max_tokens=6)
@@ -55,6 +57,33 @@ def test_a_translation_is_seen_as_the_translator_made_it(translator: LoadedModel
     assert data["lens"]["ids"][-1][0][0] == data["best"][0]["ids"][0]
     assert len(data["ablation"]) == 1 + 2 * 2
     assert json.loads(json.dumps(data)) == data
+
+
+def test_of_a_text_that_translate_cuts_the_first_part_is_seen(translator: LoadedModel) -> None:
+    by_sentence = replace(translator, about={**translator.about, "sentences": 1})
+    seen = look_at(by_sentence, "The old man reads. Where is the station?", SHORT).subject
+    alone = look_at(by_sentence, "The old man reads.", SHORT).subject
+    assert (alone.text, seen.text) == ("The old man reads.", "The old man reads. (the first of 2 parts)")
+    assert (seen.source, seen.answer) == (alone.source, alone.answer)
+    whole = look_at(by_sentence, "The old man reads. Where is the station?", LookOptions(answer="the station"))
+    assert "station" in "".join(whole.subject.source)
+    assert look_at(translator, "the " * 300, SHORT).subject.text.endswith("parts)")
+
+
+def test_of_a_recording_that_transcribe_cuts_the_first_part_is_seen(recogniser: LoadedModel, tmp_path: Path) -> None:
+    words, pause = [say("low high"), say("high")], np.zeros(2 * RATE, dtype=np.float32)
+    file = write_sound(tmp_path / "long.wav", np.concatenate([pause, words[0], pause, words[1]]), RATE)
+    short = replace(recogniser, about={**recogniser.about, "longest": 1.5})
+    seen = look_at(short, str(file), LookOptions()).subject
+    [answer] = Transcriber(short).transcribe_files([file])
+    assert isinstance(answer, Transcript)
+    assert seen.text == f"long.wav (the first of {len(answer.segments)} parts)"
+    assert (seen.answer, len(answer.segments)) == (answer.segments[0].text, 2)
+    assert float(seen.source[0].removesuffix(" s")) == pytest.approx(answer.segments[0].start, abs=0.01)
+    assert answer.segments[0].start > 1
+    write_sound(tmp_path / "empty.wav", pause, RATE)
+    with pytest.raises(UserError, match=r"empty\.wav holds only silence"):
+        look_at(short, str(tmp_path / "empty.wav"))
 
 
 def test_a_completion_is_what_the_model_says_greedily(completer: LoadedModel) -> None:
@@ -272,7 +301,7 @@ def test_texts_that_do_not_fit_are_refused(translator: LoadedModel, completer: L
     with pytest.raises(UserError, match="There is no text to translate"):
         look_at(translator, "  ")
     with pytest.raises(UserError, match=f"look shows at most {LONGEST}"):
-        look_at(translator, "the " * 300)
+        look_at(translator, "the " * 300, LookOptions(answer="the station"))  # what it says stands beside all of it
     with pytest.raises(UserError, match="tokens"):
         look_at(completer, "the " * 100)  # more than its context
     unknown: Any = LoadedModel(**(vars(translator) | {"task": "fly"}))

@@ -2,14 +2,20 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import torch
 
 from glassformer.data.tokenizer import END, START
+from glassformer.errors import require
 from glassformer.look.beam_tree import Watched, watched_search
 from glassformer.look.subject import LONGEST, LookOptions, Subject, check_length, show_tokens
 from glassformer.tasks.backend import fit_options
 from glassformer.tasks.model_dir import LoadedModel
+
+if TYPE_CHECKING:
+    from glassformer.data.audio import Series
+    from glassformer.tasks.transcriber import Transcriber
 
 
 def recording(loaded: LoadedModel, text: str, options: LookOptions) -> Subject:
@@ -24,7 +30,10 @@ def recording(loaded: LoadedModel, text: str, options: LookOptions) -> Subject:
     transcriber, tokenizer = Transcriber(loaded), loaded.tokenizer
     model = transcriber.model
     device = next(model.parameters()).device
-    features = transcriber.extract([read_series(Path(text), transcriber.features)])[0]  # (t, f)
+    wave, title, begin = read_series(Path(text), transcriber.features), Path(text).name, 0.0
+    if options.answer is None:
+        wave, title, begin = _first_part(transcriber, wave, title)
+    features = transcriber.extract([wave])[0]  # (t, f)
     given = features[None].to(device)
     memory = model.encode(given)
     n_positions = memory.x.shape[1]
@@ -41,9 +50,9 @@ def recording(loaded: LoadedModel, text: str, options: LookOptions) -> Subject:
     check_length(len(answer) + 1)
     step = transcriber.position_seconds
     return Subject(
-        text=Path(text).name,
+        text=title,
         inputs=(given, torch.tensor([[START, *answer]], device=device)),
-        source=[f"{i * step:.2f} s" for i in range(n_positions)],
+        source=[f"{begin + i * step:.2f} s" for i in range(n_positions)],
         target=show_tokens(tokenizer.tokens([START, *answer])),
         answer=tokenizer.decode(answer),
         answers=[*answer, END],
@@ -53,3 +62,12 @@ def recording(loaded: LoadedModel, text: str, options: LookOptions) -> Subject:
         ctc=backend.ctc,
         sense={"kind": "sound", "seconds": step},
     )
+
+
+def _first_part(transcriber: "Transcriber", wave: "Series", name: str) -> tuple["Series", str, float]:
+    """What `transcribe` would give the model first of a long recording, how that is called, and where it begins."""
+    places = transcriber._cut(wave)
+    require(bool(places), f"{name} holds only silence.", "Give a recording with sound, or --answer.")
+    begin, end = places[0]
+    title = name if len(places) == 1 else f"{name} (the first of {len(places)} parts)"
+    return wave[begin:end], title, begin / transcriber.rate

@@ -13,11 +13,12 @@ from glassformer.look.subject import LONGEST, LookOptions, Subject, check_length
 from glassformer.look.subject_classes import classified
 from glassformer.look.subject_sound import recording
 from glassformer.model import EncoderDecoder
-from glassformer.tasks.backend import DecoderSteps, fit_options
+from glassformer.tasks.backend import DecoderSteps, TorchBackend, fit_options
 from glassformer.tasks.completer import Completer
 from glassformer.tasks.filler import Filler
 from glassformer.tasks.generator import Generator
 from glassformer.tasks.model_dir import LoadedModel
+from glassformer.tasks.translator import Translator
 
 COMPLETION = 12  # tokens that a completion shows, where nothing else is asked for
 
@@ -35,7 +36,8 @@ def _translation(loaded: LoadedModel, text: str, options: LookOptions) -> Subjec
     model, tokenizer = loaded.model, loaded.tokenizer
     assert isinstance(model, EncoderDecoder)
     require(bool(text.strip()), "There is no text to translate.", "Give a sentence.")
-    source = loaded.source_tokenizer.encode(text.strip())
+    text, title = _first_part(loaded, text.strip()) if options.answer is None else (text.strip(), text)
+    source = loaded.source_tokenizer.encode(text)
     check_length(len(source) + 1)
     device = next(model.parameters()).device
     source_ids = torch.tensor([[*source, END]], device=device)
@@ -49,7 +51,7 @@ def _translation(loaded: LoadedModel, text: str, options: LookOptions) -> Subjec
     answer = found.ids
     check_length(len(answer) + 1)
     return Subject(
-        text=text,
+        text=title,
         inputs=(source_ids, torch.tensor([[START, *answer]], device=device)),
         source=show_tokens(loaded.source_tokenizer.tokens([*source, END])),
         target=show_tokens(tokenizer.tokens([START, *answer])),
@@ -59,6 +61,14 @@ def _translation(loaded: LoadedModel, text: str, options: LookOptions) -> Subjec
         beam=found.nodes,
         best=found.path,
     )
+
+
+def _first_part(loaded: LoadedModel, text: str) -> tuple[str, str]:
+    """What `translate` would give the model first of a text that it cuts, and how that is called."""
+    assert isinstance(loaded.model, EncoderDecoder)
+    backend = TorchBackend(loaded.model)
+    parts = [piece.text for piece in Translator(loaded, lambda *_: backend).cut(text) if piece.text]
+    return parts[0], parts[0] if len(parts) == 1 else f"{parts[0]} (the first of {len(parts)} parts)"
 
 
 def _completion(loaded: LoadedModel, text: str, options: LookOptions) -> Subject:
