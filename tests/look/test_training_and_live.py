@@ -8,6 +8,7 @@ import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import quote
 
@@ -18,10 +19,11 @@ from glassformer.cli.main import run as run_command
 from glassformer.errors import UserError
 from glassformer.look import training as look_training
 from glassformer.look.live import HERE, answer_query, make_server
-from glassformer.look.scene import look_at
+from glassformer.look.scene import look_at, scene_of
 from glassformer.look.subject import LookOptions
 from glassformer.look.training import _spread, training_data, write_training_page
-from glassformer.tasks.model_dir import LoadedModel, load_model
+from glassformer.model.lora import LoraSettings, add_lora
+from glassformer.tasks.model_dir import LoadedModel, load_model, save_adapter
 from glassformer.train.checkpoint import trained, write_checkpoint
 from tests.browser import Tab
 
@@ -74,6 +76,33 @@ def test_a_run_is_told_by_its_metrics_and_saved_states(run: Path) -> None:
     assert training_data(run, None, OPTIONS)["states"] is None
 
 
+def test_a_run_beside_a_model_is_told_by_its_detours(completer: LoadedModel, tmp_path: Path) -> None:
+    model, lora = load_model(completer.path).model, LoraSettings(rank=2)
+    add_lora(model, lora)
+    write_checkpoint(tmp_path / "early" / "weights-00000001.safetensors", trained(model), {})  # nothing learned
+    with torch.no_grad():
+        for name, p in trained(model).items():
+            p.copy_(torch.linspace(-1, 1, p.numel()).view_as(p) if name.endswith(".b") else p)
+    write_checkpoint(tmp_path / "checkpoints" / "weights-00000200.safetensors", trained(model), {})
+    save_adapter(tmp_path, "complete", model, lora, str(completer.path), {})
+    (tmp_path / "metrics.jsonl").write_text('{"step": 200, "loss": 4.0}\n')
+    told = training_data(tmp_path, TEXT, OPTIONS)["states"]
+    scores = {state["step"]: state["score"] for state in told["steps"]}
+    assert scores["200"] == pytest.approx(scores["end"], abs=1e-4)
+    said = look_at(load_model(tmp_path), TEXT, OPTIONS).subject
+    before = scene_of(completer.model, said).score()
+    assert scores["1"] == pytest.approx(before, abs=1e-4)
+    assert abs(scores["1"] - scores["end"]) > 0.01
+
+
+def test_what_was_frozen_is_not_asked_of_a_saved_state(run: Path, tmp_path: Path) -> None:
+    shutil.copytree(run, tmp_path / "frozen", ignore=shutil.ignore_patterns("early"))
+    tensors = {name: p for name, p in trained(load_model(run).model).items() if name.startswith("decoder")}
+    write_checkpoint(tmp_path / "frozen" / "checkpoints" / "weights-00000200.safetensors", tensors, {})
+    last, end = training_data(tmp_path / "frozen", TEXT, OPTIONS)["states"]["steps"]
+    assert last["score"] == pytest.approx(end["score"], abs=1e-4)
+
+
 def test_a_page_has_room_for_so_many_states(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert [_spread(list(range(9)), most) for most in (2, 3, 9, 20)] == [[0, 8], [0, 4, 8], [*range(9)], [*range(9)]]
     for step in (32, 64, 128):
@@ -114,10 +143,10 @@ def test_the_run_s_page_opens(tab: Tab, run: Path, tmp_path: Path) -> None:
     assert set(tab.requests) == {(tmp_path / "t.html").as_uri()}
 
 
-@pytest.fixture
-def address(translator: LoadedModel) -> Iterator[str]:
+@contextmanager
+def serving(loaded: LoadedModel) -> Iterator[str]:
     def answer(texts: list[str]) -> tuple[int, str]:
-        return answer_query(translator, "tiny", OPTIONS, False, texts, "the station")
+        return answer_query(loaded, "tiny", OPTIONS, False, texts, "the station")
 
     with make_server(0, answer) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
@@ -125,6 +154,12 @@ def address(translator: LoadedModel) -> Iterator[str]:
         yield f"http://{HERE}:{server.server_port}/"
         server.shutdown()
         thread.join()
+
+
+@pytest.fixture
+def address(translator: LoadedModel) -> Iterator[str]:
+    with serving(translator) as found:
+        yield found
 
 
 def port_of(address: str) -> int:
@@ -140,7 +175,7 @@ def get(address: str, host: str | None = None) -> tuple[int, str]:
         return error.code, error.read().decode()
 
 
-def test_the_served_page_follows_what_is_asked(address: str) -> None:
+def test_the_served_page_follows_what_is_asked(address: str, completer: LoadedModel) -> None:
     status, page = get(address)
     assert status == 200
     assert 'value="the station"' in page
@@ -149,7 +184,8 @@ def test_the_served_page_follows_what_is_asked(address: str) -> None:
     assert status == 200
     assert 'value="&lt;b&gt;&quot;x"' in page
     assert "form-action 'self'" in page
-    status, page = get(f"{address}?text={quote('the ' * 300)}")
+    with serving(completer) as other:
+        status, page = get(f"{other}?text={quote('the ' * 300)}")
     assert status == 400
     assert "look shows at most" in page
     assert get(f"{address}other")[0] == 404

@@ -11,10 +11,11 @@ import torch
 from glassformer.data.files import write_text
 from glassformer.errors import require
 from glassformer.look.page import POLICY, STATIC, footer
+from glassformer.look.saved import SavedStates
 from glassformer.look.scene import Scene, look_at, scene_of, score_answers
 from glassformer.look.subject import LookOptions
 from glassformer.tasks.model_dir import load_model
-from glassformer.train.checkpoint import load_parameters, read_checkpoint
+from glassformer.train.checkpoint import read_checkpoint
 from glassformer.train.early import weights_files
 from glassformer.train.report import read_metrics
 
@@ -80,12 +81,13 @@ def states(run: Path, text: str, options: LookOptions) -> dict[str, Any]:
     final = look_at(loaded, text, options)
     end, subject = _state(final, "end"), final.subject
     n_numbers = sum(final.seen[name].numel() for name in final.seen.names if name.endswith(".weights"))
-    found = []
+    found, saved = [], SavedStates(loaded)
     for step in _spread(_apart(list(files)), max(2, ROOM // (BYTES * n_numbers) - 1)):
-        load_parameters(loaded.model, read_checkpoint(files[step]).tensors)
-        found.append(_state(scene_of(loaded.model, subject), str(step)))
+        model = saved.at(read_checkpoint(files[step]).tensors)
+        found.append(_state(scene_of(model, subject), str(step)))
     found.append(end)
-    return {"text": text, "answer": subject.answer, "source": subject.source, "target": subject.target, "steps": found}
+    names = {"text": subject.text, "answer": subject.answer, "source": subject.source, "target": subject.target}
+    return names | {"steps": found}
 
 
 def _apart(steps: list[int]) -> list[int]:
