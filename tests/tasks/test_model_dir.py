@@ -120,6 +120,15 @@ def test_the_tokenizer_of_the_source_may_not_go_missing(tmp_path: Path) -> None:
         load_model(tmp_path)
 
 
+def test_no_tokenizer_is_left_of_an_older_model(tmp_path: Path) -> None:
+    words, other = (train_tokenizer([text], "char", 300) for text in ("日本", "中国"))
+    side = tokens(vocab_size=words.vocab_size)
+    for source in (other, None):
+        save_model(tmp_path, "translate", encoder_decoder(source=side, target=side), words, source)
+    loaded = load_model(tmp_path)
+    assert loaded.source_tokenizer is loaded.tokenizer
+
+
 def test_saving_over_an_older_model(tmp_path: Path) -> None:
     saved(tmp_path)
     model = model_for(SOURCE, SOURCE)

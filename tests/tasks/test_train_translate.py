@@ -151,6 +151,20 @@ def test_separate_vocabularies(tmp_path: Path) -> None:
     assert len(glassformer.load(out, "torch").translate(["two red cats here"], max_len=8)) == 1
 
 
+def test_no_vocabulary_is_left_of_an_earlier_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A start with two vocabularies was killed; the one after it has one for both sides, and is killed too."""
+    write_text(tmp_path / "out/source_tokenizer.json", train_tokenizer(["another"], "char", 300).to_json())
+
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("glassformer.tasks.train_translate.make_model", killed)
+    with pytest.raises(KeyboardInterrupt):
+        trained(tmp_path)
+    assert (tmp_path / "out/data/identity").exists()
+    assert not (tmp_path / "out/source_tokenizer.json").exists()
+
+
 @pytest.mark.parametrize("kind", ["char", "word"])
 def test_other_tokenizers(tmp_path: Path, kind: str) -> None:
     out = trained(tmp_path, tokenizer={"kind": kind, "size": "none"}, train={"steps": 2})

@@ -74,6 +74,8 @@ def save_model(
     apart = source_tokenizer is not None and source_tokenizer is not tokenizer
     if source_tokenizer is not None and apart:
         write_text(folder / "source_tokenizer.json", source_tokenizer.to_json())
+    else:
+        (folder / "source_tokenizer.json").unlink(missing_ok=True)  # of a model that was there before
     with writing(folder / "model.safetensors") as file:
         file.write(save(_pack(model, storage), metadata={"format": "pt"}))
     settings = {"format": FORMAT, "task": task, "model": config.to_data(model.settings), "about": about or {}}

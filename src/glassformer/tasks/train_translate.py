@@ -137,7 +137,9 @@ def _prepare(files: TrainingFiles, recipe: TranslateRecipe, run: Run, identity: 
     else:
         tokenizers = make_tokenizers(train, recipe.tokenizer)
     write_text(out / "tokenizer.json", tokenizers.target.to_json())
-    if not tokenizers.joint:
+    if tokenizers.joint:
+        (out / "source_tokenizer.json").unlink(missing_ok=True)  # of a start that was killed
+    else:
         write_text(out / "source_tokenizer.json", tokenizers.source.to_json())
     train_data, n_left_out = encode_pairs(train, tokenizers, folder / "train", recipe.max_tokens)
     valid_data, n_not_validated = encode_pairs(valid, tokenizers, folder / "valid", recipe.max_tokens)
