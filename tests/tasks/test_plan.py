@@ -1,22 +1,37 @@
 """A plan before training: measured, in keeping with what training then does."""
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from glassformer import config
 from glassformer.data.check import check_pairs
+from glassformer.data.documents import check_documents, open_documents
 from glassformer.data.pairs import open_pairs
-from glassformer.tasks.plan import LEAST_STEPS, MOST_EPOCHS, automatic_steps, plan_translation
+from glassformer.tasks.complete import CompleteRecipe
+from glassformer.tasks.plan import (
+    CHARACTERS_A_TOKEN,
+    LEAST_STEPS,
+    MOST_EPOCHS,
+    automatic_steps,
+    plan_completion,
+    plan_translation,
+)
+from glassformer.tasks.text import TextFiles
+from glassformer.tasks.train_complete import train_complete
+from glassformer.tasks.train_translate import TrainingFiles, train_translate
 from tests.tasks.corpus import tiny_recipe, write_tsv
 
 
 def test_little_data_is_read_often_but_not_without_end() -> None:
-    assert automatic_steps(tokens_an_epoch=400_000, batches_an_epoch=110) == MOST_EPOCHS * 110
-    assert automatic_steps(tokens_an_epoch=5_000, batches_an_epoch=2) == LEAST_STEPS
+    assert automatic_steps(tokens_an_epoch=400_000, steps_an_epoch=110) == MOST_EPOCHS * 110
+    assert automatic_steps(tokens_an_epoch=5_000, steps_an_epoch=2) == LEAST_STEPS
 
 
 def test_much_data_is_read_at_least_once() -> None:
-    assert automatic_steps(tokens_an_epoch=10**9, batches_an_epoch=250_000) == 250_000
+    assert automatic_steps(tokens_an_epoch=10**9, steps_an_epoch=250_000) == 250_000
 
 
 @pytest.mark.parametrize("smaller", [10_000, 100_000])
@@ -34,3 +49,45 @@ def test_the_plan_is_about_the_model_that_would_be_trained(tmp_path: Path) -> No
     assert plan.megabytes > 50
     assert plan.steps == LEAST_STEPS
     assert f"{plan.n_parameters:,} parameters" in str(plan)
+
+
+@pytest.mark.parametrize("accumulate", [1, 4])
+def test_batches_that_are_added_up_are_counted(tmp_path: Path, accumulate: int) -> None:
+    """However many batches a step takes, the same text is read as often."""
+    (tmp_path / "text.txt").write_text("Some words. " * 40_000)
+    found = check_documents(open_documents([tmp_path / "text.txt"]))
+    train = {"batch_tokens": 128, "accumulate": accumulate}
+    model = {"decoder": {"d_model": 16, "n_layers": 1, "feed_forward": {"d_ff": 16}}}
+    data = {"context": 128, "size": "tiny", "model": model, "tokenizer": {"size": 300}, "train": train}
+    plan = plan_completion(found, config.parse(CompleteRecipe, data))
+    assert plan.epochs == pytest.approx(MOST_EPOCHS, rel=0.01)
+    tokens = found.n_characters / CHARACTERS_A_TOKEN * MOST_EPOCHS
+    assert plan.steps == pytest.approx(tokens / 128 / accumulate, rel=0.01)
+    assert plan.minutes * 60 == pytest.approx(tokens / plan.tokens_per_second * 1.1, rel=0.01)
+
+
+def complete(folder: Path, train: dict[str, Any]) -> None:
+    data = {"context": 16, "size": "tiny", "tokenizer": {"size": 300}, "train": {"batch_tokens": 64, **train}}
+    files = TextFiles(open_documents([write_tsv(folder / "text.txt")]), None)
+    train_complete(files, config.parse(CompleteRecipe, data), folder / "out", device="cpu", quiet=True)
+
+
+def translate(folder: Path, train: dict[str, Any]) -> None:
+    files = TrainingFiles(open_pairs([write_tsv(folder / "pairs.tsv")]), None)
+    train_translate(files, tiny_recipe(train={"steps": None, **train}), folder / "out", device="cpu", quiet=True)
+
+
+@pytest.mark.parametrize(("train", "module"), [(complete, "train_text"), (translate, "train_translate")])
+def test_a_training_counts_them_likewise(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, train: Callable[[Path, dict[str, Any]], None], module: str
+) -> None:
+    planned: list[float] = []
+
+    def remember(_: float, steps_an_epoch: float) -> int:
+        planned.append(steps_an_epoch)
+        return 1
+
+    monkeypatch.setattr(f"glassformer.tasks.{module}.automatic_steps", remember)
+    for k in (1, 4):
+        train(tmp_path / str(k), {"accumulate": k})
+    assert planned[0] == 4 * planned[1]

@@ -50,10 +50,10 @@ class Plan:
         )
 
 
-def automatic_steps(tokens_an_epoch: float, batches_an_epoch: float) -> int:
+def automatic_steps(tokens_an_epoch: float, steps_an_epoch: float) -> int:
     """As many steps as the data is worth."""
     epochs = min(MOST_EPOCHS, max(1.0, TOKENS / tokens_an_epoch))
-    return max(LEAST_STEPS, round(epochs * batches_an_epoch))
+    return max(LEAST_STEPS, round(epochs * steps_an_epoch))
 
 
 def plan_translation(found: PairReport, recipe: TranslateRecipe | None = None) -> Plan:
@@ -71,11 +71,8 @@ def plan_translation(found: PairReport, recipe: TranslateRecipe | None = None) -
         return TranslateJob.loss_of(model, batch, recipe.train.label_smoothing) / batch.n_tokens
 
     seconds, n_parameters = _seconds_a_step(settings, recipe.train, loss)
-    tokens_a_step = recipe.train.batch_tokens * lengths[1] / max(lengths)
-    tokens_an_epoch = found.n_pairs * lengths[1]
-    batches = tokens_an_epoch / tokens_a_step
-    steps = automatic_steps(tokens_an_epoch, batches)
-    return _plan(vocab_size, size, n_parameters, steps, steps / batches, seconds, tokens_a_step)
+    tokens_a_step = recipe.train.batch_tokens * lengths[1] / max(lengths) * recipe.train.accumulate
+    return _plan(vocab_size, size, n_parameters, found.n_pairs * lengths[1], seconds, tokens_a_step)
 
 
 def _made_up_pairs(settings: EncoderDecoderSettings, n_source: int, n_target: int, batch_tokens: int) -> PairBatch:
@@ -97,21 +94,22 @@ def plan_completion(found: DocumentReport, recipe: CompleteRecipe | None = None)
         return complete_loss(model, batch, recipe.train.label_smoothing) / ids.numel()
 
     seconds, n_parameters = _seconds_a_step(text_settings(COMPLETE, recipe, vocab_size), recipe.train, loss)
-    tokens = found.n_characters / CHARACTERS_A_TOKEN
-    batches = tokens / ids.numel()
-    steps = automatic_steps(tokens, batches)
-    return _plan(vocab_size, recipe.size, n_parameters, steps, steps / batches, seconds, ids.numel())
+    tokens_a_step = ids.numel() * recipe.train.accumulate
+    tokens_an_epoch = found.n_characters / CHARACTERS_A_TOKEN
+    return _plan(vocab_size, recipe.size, n_parameters, tokens_an_epoch, seconds, tokens_a_step)
 
 
 def _plan(
-    vocab_size: int, size: str, n_parameters: int, steps: int, epochs: float, seconds: float, tokens_a_step: float
+    vocab_size: int, size: str, n_parameters: int, tokens_an_epoch: float, seconds: float, tokens_a_step: float
 ) -> Plan:
+    steps_an_epoch = tokens_an_epoch / tokens_a_step
+    steps = automatic_steps(tokens_an_epoch, steps_an_epoch)
     return Plan(
         vocab_size=vocab_size,
         size=size,
         n_parameters=n_parameters,
         steps=steps,
-        epochs=epochs,
+        epochs=steps / steps_an_epoch,
         megabytes=_peak_megabytes(),
         minutes=steps * seconds * 1.1 / 60,  # a tenth for validation
         tokens_per_second=tokens_a_step / seconds,
@@ -133,7 +131,7 @@ def _seconds_a_step(
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
         times.append(time.monotonic() - began)
-    return sorted(times[1:])[1], count_parameters(model)
+    return sorted(times[1:])[1] * train.accumulate, count_parameters(model)
 
 
 def _peak_megabytes() -> int:

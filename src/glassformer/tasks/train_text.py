@@ -66,7 +66,8 @@ def _train(how: How, files: TextFiles, found: DocumentReport, recipe: TextRecipe
     kind = recipe.size if recipe.start is None else f"as {recipe.start}"
     run.say_model(kind, model, f", {len(train.stream):,} tokens to learn from")
     job = how.make_job(model, train, valid, recipe)
-    finished = run.train(job, recipe, identity, automatic_steps(len(train.stream), len(job.plan_epoch(0))))
+    steps = automatic_steps(len(train.stream), len(job.plan_epoch(0)) / recipe.train.accumulate)
+    finished = run.train(job, recipe, identity, steps)
     if finished is None:
         return False
     before = recipe.start is not None and load_model(find_model(recipe.start)).about.get("starts", True)

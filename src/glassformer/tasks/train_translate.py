@@ -79,7 +79,8 @@ def _train(files: TrainingFiles, found: PairReport, recipe: TranslateRecipe, dev
     kind = recipe.size if recipe.start is None else f"as {recipe.start}"
     run.say_model(kind, model, f", {counted(len(data.train), 'pair')} to learn from")
     job = TranslateJob(model, data.train, data.valid, recipe.train)
-    steps = automatic_steps(int(data.train.target.tokens.lengths.sum()), len(job.plan_epoch(0)))
+    n_tokens = int(data.train.target.tokens.lengths.sum())
+    steps = automatic_steps(n_tokens, len(job.plan_epoch(0)) / recipe.train.accumulate)
     finished = run.train(job, recipe, identity, steps)
     if finished is None:
         return False
