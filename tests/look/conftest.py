@@ -22,11 +22,13 @@ from glassformer.model.settings import (
     DecoderOnlySettings,
     EncoderDecoderSettings,
     EncoderOnlySettings,
+    FeedForwardSettings,
     FramesSettings,
     ModelSettings,
     NormSettings,
     PatchesSettings,
     RegressionHeadSettings,
+    RotarySettings,
     TokenHeadSettings,
     VectorsSettings,
 )
@@ -64,6 +66,17 @@ def completer(tmp_path_factory: pytest.TempPathFactory) -> LoadedModel:
     decoder = stack(attention=attention, norm=NormSettings(kind="rms", place="post"))
     settings = DecoderOnlySettings(source=tokens(vocab_size=words.vocab_size), decoder=decoder)
     return save(tmp_path_factory.mktemp("completer"), "complete", settings, words)
+
+
+@pytest.fixture(scope="session")
+def llama(tmp_path_factory: pytest.TempPathFactory) -> LoadedModel:
+    """Turned queries and keys, gates, and hardly a bias."""
+    words, attention = tokenizer_of(sentences=False), AttentionSettings(n_heads=4, bias="v", rotary=RotarySettings())
+    decoder = stack(
+        attention=attention, feed_forward=FeedForwardSettings(d_ff=24, activation="silu", gated=True, bias=False)
+    )
+    settings = DecoderOnlySettings(source=tokens(vocab_size=words.vocab_size, positions=None), decoder=decoder)
+    return save(tmp_path_factory.mktemp("llama"), "complete", settings, words)
 
 
 @pytest.fixture(scope="session")

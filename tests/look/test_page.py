@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from glassformer.cli.main import run
-from glassformer.look.page import STATIC, make_page
+from glassformer.look.page import STATIC, make_page, write_page
 from glassformer.look.readings.attention_maps import attention_maps, mean_map, rollout
 from glassformer.look.scene import Scene, look_at
 from glassformer.look.subject import LookOptions
@@ -144,6 +144,38 @@ def test_the_walk_computes_in_the_page_what_the_model_computed(tab: Tab, pages: 
     row = tab.run("[...document.querySelectorAll('#scores tbody tr')].map((r) => r.lastChild.innerText)")
     wanted = attention_maps(scenes[0].seen, stack)[0, 1, 2].tolist()
     assert [float(v.replace("−", "-")) for v in row] == pytest.approx(wanted, abs=6e-4)
+
+
+def formulas(tab: Tab, **chosen: int) -> list[str]:
+    tab.run(f"Page.choose({json.dumps(chosen)})")
+    return tab.run("[...document.querySelectorAll('.formula')].map((f) => f.textContent)")  # type: ignore[no-any-return]
+
+
+def test_the_formulas_are_those_of_the_model(tab: Tab, pages: Pages, llama: LoadedModel, tmp_path: Path) -> None:
+    visit(tab, pages["translate"][0], "walk")
+    found = formulas(tab, layer=1)
+    assert "q = norm(x) WQ + bQ, k = s WK + bK, v = s WV + bV" in found
+    assert "hidden = GELU(norm(x) W1 + b1)" in found
+    assert "logits = x W,   share = softmax(logits)" in found
+    visit(tab, pages["complete"][0], "walk")  # its norms stand behind
+    found = formulas(tab, layer=0)
+    assert "q = x WQ + bQ, k = x WK + bK, v = x WV + bV" in found
+    assert "hidden = GELU(x W1 + b1)" in found
+    for kind, wanted in (("choices", "logits = x W + b,   share = sigmoid(logits)"), ("number", "answer = x w + b")):
+        visit(tab, pages[kind][0], "walk")
+        assert formulas(tab, layer=1)[-1] == wanted
+        assert "softmax turns these logits" not in tab.text("#view")
+
+    page = tmp_path / "llama.html"
+    write_page(page, "llama", "complete", [look_at(llama, "the old man", LookOptions(max_tokens=2))], ablate=False)
+    visit(tab, page, "walk")
+    found = formulas(tab, layer=0)
+    assert "q = turn(norm(x) WQ), k = turn(norm(x) WK), v = norm(x) WV + bV" in found
+    assert "turned by an angle that grows with their position" in tab.text("#view")
+    assert next(f for f in found if f.startswith("out = Concat")).endswith(") WO")
+    assert "hidden = SiLU(norm(x) Wgate) · (norm(x) W1)" in found
+    assert "out = hidden W2" in found
+    assert tab.complaints == []
 
 
 def test_the_answers_and_reasons_are_python_s(tab: Tab, pages: Pages) -> None:

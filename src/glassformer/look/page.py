@@ -117,12 +117,21 @@ def _shape(model: Transformer) -> dict[str, Any]:
                     "final": part.norm is not None,
                     "activation": settings.feed_forward.activation,
                     "gated": settings.feed_forward.gated,
+                    "bias": settings.attention.bias,
+                    "feed_bias": settings.feed_forward.bias,
+                    "rotary": settings.attention.rotary is not None,
                     "front": "target" if name == "decoder" and hasattr(model, "target") else "source",
                 }
             )
     w = getattr(model.head, "w", None)
     answers = w.out_features if w is not None else settings.d_model
-    return {"kind": model.settings.kind, "stacks": stacks, "head": model.settings.head.kind, "answers": answers}
+    head = {
+        "head": model.settings.head.kind,
+        "head_bias": w is not None and w.bias is not None,
+        "pooling": getattr(model.settings.head, "pooling", None),
+        "transform": getattr(model.settings.head, "transform", None),
+    }
+    return {"kind": model.settings.kind, "stacks": stacks, "answers": answers, **head}
 
 
 def _rollouts(scene: Scene) -> dict[str, Any]:

@@ -10,6 +10,11 @@ const WalkView = (() => {
   const section = (title, ...children) => make("section", {}, make("h3", {}, title), ...children);
   const sub = (text) => ["sub", text];
   const sup = (text) => ["sup", text];
+  const NAMES = { relu: "ReLU", gelu: "GELU", gelu_tanh: "GELU", silu: "SiLU", tanh: "tanh" };
+  /** What a part reads of the stream: its norm comes before it or only behind. */
+  const taken = (stack) => (stack.pre ? "norm(x)" : "x");
+  /** input W + b, as the model has it; `mark` is sub or sup. */
+  const linear = (input, mark, name, bias) => [`${input} W`, mark(name), ...(bias ? [" + b", mark(name)] : [])];
 
   /** Says how far the numbers in the page, put through the formula here, are from what the model computed. */
   function check(computed, recorded) {
@@ -46,9 +51,12 @@ const WalkView = (() => {
     if (!q || !k || !v) return [null, section("Query, key and value", Draw.missing())];
     const shared = Math.floor((head * k.shape[0]) / q.shape[0]);
     const parts = { q: Data.part(q, head, i).values, k: Data.part(k, shared), v: Data.part(v, shared) };
+    const stack = kind.stack, cross = kind.part === "cross_attention", turned = stack.rotary && !cross;
+    const made = (letter, input) => [`${letter} = ${turned && letter !== "v" ? "turn(" : ""}`, ...linear(input, sup, letter.toUpperCase(), stack.bias.includes(letter)), turned && letter !== "v" ? ")" : ""];
+    const given = cross ? "s" : taken(stack);
     return [parts, section("Query, key and value",
-      make("p", {}, "Three learned matrices make a query (what is looked for), keys (what can be found) and values (what is handed over). The query of this position:"),
-      formula("q = norm(x) W", sup("Q"), ", k = … W", sup("K"), ", v = … W", sup("V")), strip(parts.q),
+      make("p", {}, `Three learned matrices make a query (what is looked for), keys (what can be found) and values (what is handed over)${cross ? "; keys and values come from s, what the encoder made of the source" : ""}. ${turned ? "Query and key are then turned by an angle that grows with their position, so that their product tells how far apart they stand; both are shown turned. " : ""}The query of this position:`),
+      formula(...made("q", taken(stack)), ", ", ...made("k", given), ", ", ...made("v", given)), strip(parts.q),
       make("p", {}, "The key of ", token(columns[key]), ":"), strip(Data.part(parts.k, key).values))];
   }
 
@@ -86,7 +94,7 @@ const WalkView = (() => {
         whole ? check(mixed, z) : make("p", { class: "soft" }, "The sum is over all positions of the model, of which this page joins some.")));
     }
     found.push(section("All heads together", make("p", {}, `The results of the ${stack.heads} heads are laid side by side (${stack.heads} × ${z?.length ?? "?"} numbers), and one more matrix brings them back to the model's width.`),
-      formula("out = Concat(z", sub("1"), ` … z`, sub(String(stack.heads)), ") W", sup("O")), heads[0] ? make("details", {}, make("summary", {}, "The results of all heads"), heads.map((h, k) => make("div", {}, make("span", { class: "soft" }, `head ${k}`), strip(h)))) : null, strip(out)));
+      formula("out = Concat(z", sub("1"), ` … z`, sub(String(stack.heads)), ...linear(")", sup, "O", stack.bias.includes("o"))), heads[0] ? make("details", {}, make("summary", {}, "The results of all heads"), heads.map((h, k) => make("div", {}, make("span", { class: "soft" }, `head ${k}`), strip(h)))) : null, strip(out)));
     found.push(addStep(stack, before, out, after, "attention"));
     return found;
   }
@@ -101,18 +109,27 @@ const WalkView = (() => {
   function feedSteps(run, stack, at, i) {
     const hidden = Data.vector(run, `${at}.feed_forward.hidden`, i), w1 = Data.vector(run, `${at}.feed_forward.w_1`, i);
     const residual = `${at}.feed_forward_residual`, found = [stack.pre ? normStep(run, stack, residual, i, "A norm again") : null];
-    const name = { relu: "ReLU", gelu: "GELU", gelu_tanh: "GELU", silu: "SiLU", tanh: "tanh" }[stack.activation];
+    const name = NAMES[stack.activation], up = linear(taken(stack), sub, "1", stack.feed_bias);
     if (hidden) {
       const order = [...hidden.keys()].sort((a, b) => Math.abs(hidden[b]) - Math.abs(hidden[a])).slice(0, 10), on = hidden.filter((v) => v > 0).length;
       found.push(section("Hidden units", make("p", {}, `${hidden.length} hidden units look at the vector, each for a pattern of its own. ${on} of them are above zero here; the ten strongest:`),
-        stack.gated ? formula(`hidden = ${name}(x W_gate) · (x W`, sub("1"), ")") : formula(`hidden = ${name}(x W`, sub("1"), " + b", sub("1"), ")"),
+        stack.gated ? formula(`hidden = ${name}(`, ...linear(taken(stack), sub, "gate", stack.feed_bias), ") · (", ...up, ")") : formula(`hidden = ${name}(`, ...up, ")"),
         Draw.bars(order.map((u) => `unit ${u}`), order.map((u) => hidden[u]), order.map((u) => number(hidden[u]))),
         stack.activation === "relu" && w1 && !stack.gated ? check(w1.map((v) => Math.max(0, v)), hidden) : null));
     } else found.push(section("Hidden units", Draw.missing()));
     const out = Data.vector(run, `${at}.feed_forward.out`, i);
-    found.push(section("Back to the model's width", make("p", {}, "Each unit that is on writes its own vector into the stream."), formula("out = hidden W", sub("2"), " + b", sub("2")), strip(out)));
+    found.push(section("Back to the model's width", make("p", {}, "Each unit that is on writes its own vector into the stream."), formula("out = ", ...linear("hidden", sub, "2", stack.feed_bias)), strip(out)));
     found.push(addStep(stack, Data.vector(run, `${residual}.before`, i), out, Data.vector(run, `${residual}.after`, i), "the feed-forward part"));
     return found;
+  }
+
+  function answerStep(run, i) {
+    const { pooling, head_bias: bias, transform } = Data.all.model, numeric = run.kind === "number";
+    const last = { mean: "The mean of all positions' last vectors", first: "The first position's last vector", last: "The last position's last vector" }[pooling] ?? "The last vector";
+    const bent = transform ? ` goes through one more layer with ${NAMES[transform]} and` : "";
+    const then = numeric ? "is multiplied with one more vector: that is the answer." : run.kind === "choices" ? "is compared with the vector of every answer; the sigmoid turns each of these logits into a share of its own, since several may fit." : "is compared with the vector of every answer; the softmax turns these logits into shares.";
+    const score = [numeric ? "answer = x w" : "logits = x W", bias ? " + b" : "", numeric ? "" : `,   share = ${run.kind === "choices" ? "sigmoid" : "softmax"}(logits)`];
+    return section("The answer", make("p", {}, `${last}${bent} ${then}`), formula(...score), AnswerView.list(run, run.best.length > 1 ? i : 0));
   }
 
   function draw(run, state, redraw, choose) {
@@ -127,7 +144,7 @@ const WalkView = (() => {
     const last = layer === stack.layers - 1 && stack === Data.all.model.stacks.at(-1) && (kind.part === "cross_attention" || !stack.cross);
     if (last) {
       steps.push(stack.final ? normStep(run, stack, stack.name, i, "The last norm") : null);
-      steps.push(section("The answer", make("p", {}, "The last vector is compared with the vector of every answer; the softmax turns these logits into shares."), formula("logits = x W,   share = softmax(logits)"), AnswerView.list(run, run.best.length > 1 ? i : 0)));
+      steps.push(answerStep(run, i));
     } else {
       const next = !last && (kind.part === "self_attention" && stack.cross) ? { kind: Data.kinds().find((k) => k.id === "cross"), layer } : layer + 1 < stack.layers ? { kind: stack.cross ? Data.kinds().find((k) => k.id === stack.name) : kind, layer: layer + 1 } : null;
       if (next) steps.push(make("p", {}, make("button", { type: "button", onclick: () => { choose(next); scrollTo(0, 0); } }, `On to ${next.kind.label}, layer ${next.layer} →`)));
