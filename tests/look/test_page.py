@@ -197,6 +197,31 @@ def test_the_answers_and_reasons_are_python_s(tab: Tab, pages: Pages) -> None:
     assert [t.strip() for t in top] == [b.strip() for b in best]
 
 
+def test_of_several_labels_the_likeliest_is_named_so(tab: Tab, pages: Pages) -> None:
+    page, scenes = pages["choices"]
+    visit(tab, page, "answer")
+    for i, scene in enumerate(scenes):
+        tab.run(f"Page.choose({{ run: {i} }})")
+        text = tab.text("#view")
+        assert "What was chosen" not in text
+        assert ("so none is said" in text) == (scene.subject.answer == "none")
+    tab.run("Data.all.runs[0].best[0].p.fill(0.4)")
+    tab.run("Page.choose({ run: 0 })")
+    assert "No label reaches a half, so none is said; the likeliest is in bold." in tab.text("#view")
+    visit(tab, page, "compare")
+    assert "B's likeliest label" in tab.text("#view")
+    assert tab.complaints == []
+
+
+def test_the_page_says_why_there_is_no_map(tab: Tab, pages: Pages) -> None:
+    for kind in ("whisper", "series"):
+        page, _ = pages[kind]
+        visit(tab, page, "compare")
+        why = tab.run("Data.all.comparison.why")
+        assert why
+        assert why in tab.text("#view")
+
+
 def shown_numbers(tab: Tab, selector: str) -> list[float]:
     return [float(text.replace("−", "-")) for text in tab.texts(selector)]
 

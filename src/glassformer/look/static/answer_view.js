@@ -14,8 +14,9 @@ const AnswerView = (() => {
     if (best.said && !ids.includes(best.said.id)) ids.push(best.said.id), shares.push(best.said.p), logits.push(best.said.logit);
     const texts = ids.map((_, i) => `${Draw.share(shares[i])}  (${Draw.number(logits[i], 2)})`);
     const box = make("div", { class: "best" }, Draw.bars(ids.map((id) => Data.nameOf(run, id)), shares, texts, best.said ? ids.indexOf(best.said.id) : -1));
+    const several = run.kind === "choices", bold = !several ? "What was chosen is in bold." : best.p[0] >= 0.5 ? "Every label of a half or more is said; the likeliest is in bold." : "No label reaches a half, so none is said; the likeliest is in bold.";
     if (best.said && best.said.rank > 1) box.append(make("p", { class: "soft" }, `What was chosen is the model's number ${best.said.rank}.`));
-    box.append(make("p", { class: "soft" }, `The share of each answer, and in brackets its logit: the score before the ${run.kind === "choices" ? "sigmoid (several may fit)" : "softmax"}. What was chosen is in bold.${run.ruled ? " Whisper's rules choose, too: times stand in pairs around sentences and never go back, and some signs are never said." : ""}`));
+    box.append(make("p", { class: "soft" }, `The share of each answer, and in brackets its logit: the score before the ${several ? "sigmoid (several may fit)" : "softmax"}. ${bold}${run.ruled ? " Whisper's rules choose, too: times stand in pairs around sentences and never go back, and some signs are never said." : ""}`));
     return box;
   }
 

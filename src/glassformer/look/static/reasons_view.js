@@ -46,7 +46,7 @@ const ReasonsView = (() => {
   function ablation(run) {
     if (!run.ablation) return make("section", {}, make("h3", {}, "Which heads are needed"), make("p", { class: "soft" }, "Not tried for this page, since it takes a while; --ablate does it."));
     const entries = Object.entries(run.ablation), n = Math.max(...entries.map(([, v]) => v.length));
-    return make("section", {}, make("h3", {}, "Which heads are needed"), make("p", { class: "soft" }, `Each head was switched off once, and the whole answer weighed again. Blue: ${run.kind === "number" ? "the answer" : "the mean log-probability of the answer"} falls by so much without this head; orange: it rises.`),
+    return make("section", {}, make("h3", {}, "Which heads are needed"), make("p", { class: "soft" }, `Each head was switched off once, and the whole answer weighed again. Blue: ${run.kind === "number" ? "the answer" : run.kind === "choices" ? "the log-probability of the likeliest label" : "the mean log-probability of the answer"} falls by so much without this head; orange: it rises.`),
       Draw.table(entries.map(([p]) => pretty(p)), Array.from({ length: n }, (_, h) => `head ${h}`), (i, h) => entries[i][1][h] ?? NaN, { size: Math.max(0.01, Draw.most(entries.flatMap(([, v]) => v))), caption: "Head ablation" }));
   }
 
