@@ -13,6 +13,7 @@ import torch
 
 from glassformer.cli.main import run
 from glassformer.errors import UserError
+from glassformer.look import comparison
 from glassformer.look.choose_map import choose_map
 from glassformer.look.comparison import compare, score_of
 from glassformer.look.packing import pack
@@ -239,7 +240,24 @@ def test_two_inputs_are_compared(translator: LoadedModel, completer: LoadedModel
     found = compare(first, second)
     assert found["own"] == pytest.approx(score_of(second, second))
     assert len(found["map"][0]) == len(second.subject.source)
-    assert compare(look_at(completer, "the"), second)["map"] is None
+    assert found["why"] is None
+
+
+def test_where_no_map_compares_two_inputs_it_is_said_why(
+    completer: LoadedModel, kinds: dict[str, Kind], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = (look_at(completer, text, LookOptions(max_tokens=4)) for text in ("the old man", "the young man"))
+    monkeypatch.setattr(comparison, "MOST_PASSES", 5)
+    many = 2 * len(second.subject.source)
+    for pair, said in (
+        ((look_at(completer, "the"), second), "different lengths"),
+        (kinds["whisper"].scenes, "too many positions"),
+        ((first, first), "equally likely"),
+        ((first, second), f"{many} runs of the model to find out; look does at most 5"),
+    ):
+        found = compare(*pair)
+        assert found["map"] is None
+        assert said in found["why"]
 
 
 def test_the_shell_writes_every_kind(

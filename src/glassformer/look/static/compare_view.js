@@ -11,13 +11,13 @@ const CompareView = (() => {
 
   function carried(comparison, run) {
     const box = make("section", {}, make("h3", {}, "Where the difference is at work"));
-    if (comparison.own === null) return box.append(make("p", { class: "soft" }, "The two have different lengths, so that one cannot take the other's place.")), box;
+    const answer = run.kind === "choices" ? "B's likeliest label" : "B's answer";
+    if (comparison.own === null) return box.append(make("p", { class: "soft" }, comparison.why)), box;
     if (run.kind === "number") box.append(make("p", { class: "soft" }, `Given A the answer is ${Draw.number(comparison.foreign)}, given B ${Draw.number(comparison.own)}.`));
-    else box.append(make("p", { class: "soft" }, `Given B, the model gives B's answer a share of ${Draw.share(Math.exp(comparison.own))}${run.answers.length > 1 ? " (for each of its tokens, on geometric mean)" : ""}; given A, ${Draw.share(Math.exp(comparison.foreign))}.`));
-    if (run.joined) return box.append(make("p", { class: "soft" }, "The sound has too many positions to put the stream of one into the other place by place.")), box;
-    if (!comparison.map) return box.append(make("p", { class: "soft" }, "Give two inputs of as many tokens and with different answers, and the stream of one can be put into the other place by place.")), box;
+    else box.append(make("p", { class: "soft" }, `Given B, the model gives ${answer} a share of ${Draw.share(Math.exp(comparison.own))}${run.answers.length > 1 ? " (for each of its tokens, on geometric mean)" : ""}; given A, ${Draw.share(Math.exp(comparison.foreign))}.`));
+    if (!comparison.map) return box.append(make("p", { class: "soft" }, comparison.why)), box;
     const names = comparison.stack === "encoder" ? run.source : Data.names(run, Data.all.model.stacks.at(-1)), n = comparison.map.length;
-    box.append(make("p", { class: "soft" }, `A was run again with B's stream put in at one layer and position. 1 means that ${run.kind === "number" ? "the answer became B's" : "B's answer became as likely as for B itself"}, 0 that nothing changed.`));
+    box.append(make("p", { class: "soft" }, `A was run again with B's stream put in at one layer and position. 1 means that ${run.kind === "number" ? "the answer became B's" : `${answer} became as likely as for B itself`}, 0 that nothing changed.`));
     if (SenseView.onPicture(run)) {
       const most = Draw.most(comparison.map.flat());
       return box.append(make("div", { class: "pictures" }, comparison.map.map((values, l) => make("figure", {}, make("figcaption", {}, `into layer ${l}`), SenseView.overlay(run, values, most)))), make("p", { class: "soft" }, `Laid on B's picture; the deepest colour is ${Draw.number(most)}.`), Draw.behind(comparison.map.map((_, l) => `into layer ${l}`), names, (l, i) => comparison.map[l][i], { size: most })), box;
