@@ -151,7 +151,8 @@ def _load_adapted(folder: Path, settings: dict[str, Any]) -> LoadedModel:
     own: ModelSettings = config.parse(ModelSettings, settings["model"], f"{folder / 'settings.json'}")
     tensors = _read_tensors(folder / "adapter.safetensors")
     if own != loaded.model.settings:
-        loaded = replace(loaded, model=with_settings(loaded.model, own))
+        kept = ("head.",) if own.head == loaded.model.settings.head else ()
+        loaded = replace(loaded, model=with_settings(loaded.model, own, kept))
     add_lora(loaded.model, adapter.lora)
     if any(name.startswith("head.") for name in tensors):
         loaded.model.head.requires_grad_(True)

@@ -28,6 +28,7 @@ from glassformer.model.lora import LoraSettings, add_lora
 from glassformer.model.settings import ModelSettings, Settings
 from glassformer.sizes import full_name, load_size_data
 from glassformer.tasks.built_in import find_model
+from glassformer.tasks.dropout import dropping, with_dropout
 from glassformer.tasks.model_dir import load_model
 from glassformer.tasks.run import Recipe, Run, check_start
 from glassformer.tasks.template import talk_ids
@@ -169,7 +170,7 @@ def make_model(task: TextTask, recipe: TextRecipe, vocab_size: int) -> Transform
     torch.manual_seed(recipe.train.seed)
     if recipe.start is None:
         return build(model_settings(task, recipe, vocab_size))
-    model = load_model(find_model(recipe.start)).model
+    model = with_dropout(load_model(find_model(recipe.start)).model, recipe.dropout)
     if recipe.lora is not None:
         add_lora(model, recipe.lora)
     return model
@@ -184,10 +185,7 @@ def model_settings(task: TextTask, recipe: TextRecipe, vocab_size: int) -> Model
         "Choose tiny, small, base or big.",
     )
     data = config.merge(config.merge(size, recipe.model), {"source": {"vocab_size": vocab_size}})
-    if recipe.dropout is not None:
-        parts = ("source", task.shape.removesuffix("_only"))
-        data = config.merge(data, {part: {"dropout": recipe.dropout} for part in parts})
-    settings: ModelSettings = config.parse(ModelSettings, data, f"The model {recipe.size}")
+    settings: ModelSettings = config.parse(ModelSettings, dropping(data, recipe.dropout), f"The model {recipe.size}")
     return settings
 
 

@@ -10,6 +10,7 @@ from glassformer.model import EncoderDecoder, build
 from glassformer.model.settings import EncoderDecoderSettings, ModelSettings
 from glassformer.sizes import full_name, load_size_data
 from glassformer.tasks.built_in import find_model
+from glassformer.tasks.dropout import dropping, with_dropout
 from glassformer.tasks.grow import grow_vocabulary
 from glassformer.tasks.model_dir import load_model
 from glassformer.tasks.prepare import Tokenizers
@@ -40,7 +41,7 @@ def make_model(recipe: TranslateRecipe, tokenizers: Tokenizers) -> EncoderDecode
     torch.manual_seed(recipe.train.seed)
     if recipe.start is not None:
         start = load_start(recipe.start)
-        return grow_vocabulary(start.model, start.tokenizers, tokenizers)
+        return with_dropout(grow_vocabulary(start.model, start.tokenizers, tokenizers), recipe.dropout)
     model = build(model_settings(recipe, tokenizers.source.vocab_size, tokenizers.target.vocab_size, tokenizers.joint))
     assert isinstance(model, EncoderDecoder)
     return model
@@ -51,9 +52,7 @@ def model_settings(recipe: TranslateRecipe, n_source: int, n_target: int, joint:
     name = full_name(recipe.size, "translate")
     data = config.merge(load_size_data(name), recipe.model)
     data = config.merge(data, {"source": {"vocab_size": n_source}, "target": {"vocab_size": n_target}})
-    if recipe.dropout is not None:
-        parts = ("source", "target", "encoder", "decoder")
-        data = config.merge(data, {part: {"dropout": recipe.dropout} for part in parts})
+    data = dropping(data, recipe.dropout)
     if not joint:
         data["tie_source_target"] = False
     settings: ModelSettings = config.parse(ModelSettings, data, f"The model {recipe.size}")
