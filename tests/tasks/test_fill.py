@@ -12,10 +12,12 @@ from safetensors.torch import load_file
 from glassformer import config
 from glassformer.api import load, load_filler
 from glassformer.data.documents import open_documents
+from glassformer.data.store import TokenStore
+from glassformer.data.tokenizer import load_tokenizer
 from glassformer.errors import UserError
 from glassformer.tasks.fill import FillJob, FillRecipe
 from glassformer.tasks.filler import Filler
-from glassformer.tasks.text import TextFiles
+from glassformer.tasks.text import TextData, TextFiles
 from glassformer.tasks.train_fill import train_fill
 
 # What each animal does is always the same, so a blank can be known.
@@ -95,6 +97,16 @@ def test_only_blanks_get_scores(trained: Path) -> None:
     assert sum(n_scored) == 3
 
 
+@pytest.mark.parametrize("context", [8, 9, 12])
+def test_narrow_windows_are_cut_into_what_is_left_of_them(trained: Path, context: int) -> None:
+    data = TextData(TokenStore(trained / "data/train"), load_tokenizer(trained / "tokenizer.json"))
+    job = FillJob(load_filler(trained).model, data, data, recipe_of(context=context))
+    batches = [job.load(planned) for planned in job.plan_epoch(0)[:60]]
+    widths = {batch.seen.shape[1] - 2 for batch in batches}
+    assert widths == {context - 2, *((context - 2) // cut for cut in (2, 4, 8) if context - 2 >= cut)}
+    assert all(job.n_tokens(batch) > 0 for batch in batches)
+
+
 def test_a_run_that_was_stopped_goes_on_to_the_same_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = TextFiles(open_documents([write_text(tmp_path)]), None)
     recipe = recipe_of(train={"steps": 20})
@@ -120,16 +132,13 @@ def test_a_run_that_was_stopped_goes_on_to_the_same_weights(tmp_path: Path, monk
 def test_documents_do_not_see_each_other(tmp_path: Path) -> None:
     """Another document in the same row changes nothing at the blanks of this one."""
     from glassformer.tasks.fill import FILL, guessed
-    from glassformer.tasks.text import TextData, make_model
+    from glassformer.tasks.text import make_model
 
     path = tmp_path / "two.jsonl"
     path.write_text("".join(f'{{"text": "{word * 8}"}}\n' for word in ("one ", "two ", "three ") * 200))
     files = TextFiles(open_documents([path]), None)
     recipe = recipe_of(train={"steps": 1}, context=24)
     train_fill(files, recipe, tmp_path / "out", device="cpu", quiet=True)
-    from glassformer.data.store import TokenStore
-    from glassformer.data.tokenizer import load_tokenizer
-
     data = TextData(TokenStore(tmp_path / "out/data/train"), load_tokenizer(tmp_path / "out/tokenizer.json"))
     model = make_model(FILL, recipe, data.tokenizer.vocab_size).eval()
     job = FillJob(model, data, data, recipe)  # type: ignore[arg-type]

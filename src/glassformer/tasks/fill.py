@@ -85,7 +85,7 @@ class FillJob:
         random = np.random.default_rng(planned.draw)
         starts, width = planned.starts, self.width
         if random.random() < SHORT_BATCHES:
-            cut = int(random.choice(CUTS))
+            cut = int(random.choice([cut for cut in CUTS if cut <= width] or [1]))
             width //= cut
             starts = (starts[:, None] + width * np.arange(cut)).ravel()
         return self._batch(self.train, starts, width, random).to(self.device)
