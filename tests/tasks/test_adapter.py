@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import signal
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from glassformer.errors import UserError
 from glassformer.model.lora import LoraSettings
 from glassformer.tasks.complete import CompleteRecipe
 from glassformer.tasks.model_dir import load_model
+from glassformer.tasks.run import Recipe, identity_of
 from glassformer.tasks.text import TextFiles
 from glassformer.tasks.train_complete import train_complete
 from tests.tasks.test_train_complete import recipe_of, trained
@@ -83,6 +85,39 @@ def test_without_its_model_it_says_so(base: Path, adapter: Path, tmp_path: Path)
     (moved / "settings.json").write_text(json.dumps(settings))
     with pytest.raises(UserError, match="whose weights have changed since"):
         load_model(moved)
+
+
+def test_a_run_goes_on_beside_the_weights_that_it_was_begun_with(
+    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(base, tmp_path / "base")
+    (tmp_path / "more.txt").write_text("So: monday friday.\n" * 60)
+    files = TextFiles(open_documents([tmp_path / "more.txt"]), None)
+    recipe = CompleteRecipe(
+        start=str(tmp_path / "base"), lora=LoraSettings(rank=4), context=32, train=recipe_of(train={"steps": 6}).train
+    )
+    with monkeypatch.context() as patch:
+        patch.setattr("glassformer.train.loop.keep_early", lambda *_: signal.raise_signal(signal.SIGINT))
+        assert not train_complete(files, recipe, tmp_path / "out", device="cpu", quiet=True)
+    weights = tmp_path / "base/model.safetensors"
+    whole = weights.read_bytes()
+    weights.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+    with pytest.raises(UserError, match="was begun with other data or other weights to start from"):
+        train_complete(files, recipe, tmp_path / "out", resume=True, device="cpu", quiet=True)
+    weights.write_bytes(whole)
+    assert train_complete(files, recipe, tmp_path / "out", resume=True, device="cpu", quiet=True)
+    (weights.parent / "model.safetensors").unlink()
+    with pytest.raises(UserError, match=r"model\.safetensors is missing"):
+        identity_of(recipe, [])
+
+
+def test_the_weights_of_an_adapter_count_too(adapter: Path, tmp_path: Path) -> None:
+    moved = tmp_path / "moved"
+    shutil.copytree(adapter, moved)
+    before = identity_of(Recipe(start=str(moved)), [])
+    assert identity_of(Recipe(start=str(moved)), []) == before
+    (moved / "adapter.safetensors").write_bytes(b"other")
+    assert identity_of(Recipe(start=str(moved)), []) != before
 
 
 def test_damaged_adapters_are_refused(adapter: Path, tmp_path: Path) -> None:

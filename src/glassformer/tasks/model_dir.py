@@ -103,7 +103,7 @@ def save_adapter(
     name = base if not Path(base).exists() else str(origin.resolve())
     with writing(folder / "adapter.safetensors") as file:
         file.write(save({n: p.detach().cpu() for n, p in model.named_parameters() if p.requires_grad}))
-    adapter = Adapter(base=name, checksum=_checksum(origin), lora=lora)
+    adapter = Adapter(base=name, checksum=weights_checksum(origin), lora=lora)
     settings = {
         "format": FORMAT,
         "task": task,
@@ -140,7 +140,7 @@ def _load_adapted(folder: Path, settings: dict[str, Any]) -> LoadedModel:
     adapter: Adapter = config.parse(Adapter, settings["adapter"], f"{folder / 'settings.json'}")
     try:
         base = find_model(adapter.base)
-        fits = _checksum(base) == adapter.checksum
+        fits = weights_checksum(base) == adapter.checksum
     except (UserError, OSError):
         raise UserError(
             f"{folder} is an adapter of the model {adapter.base}, which is not there.", "Put that model back."
@@ -166,8 +166,11 @@ def _load_adapted(folder: Path, settings: dict[str, Any]) -> LoadedModel:
     return replace(loaded, path=folder, task=settings["task"], model=loaded.model.eval(), about=about, is_adapted=True)
 
 
-def _checksum(folder: Path) -> str:
-    with (folder / "model.safetensors").open("rb") as file:
+def weights_checksum(folder: Path) -> str:
+    """Of a model's weights, or of an adapter's; those of its model are checked when it is loaded."""
+    path = folder / ("adapter.safetensors" if "adapter" in _read_settings(folder) else "model.safetensors")
+    require(path.is_file(), f"{path} is missing.", "A model directory needs it; copy the whole folder.")
+    with path.open("rb") as file:
         return hashlib.file_digest(file, "blake2b").hexdigest()[:32]
 
 

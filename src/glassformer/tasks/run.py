@@ -20,6 +20,8 @@ from glassformer.data.files import is_unfinished, write_text
 from glassformer.errors import require
 from glassformer.model import count_parameters
 from glassformer.model.settings import EncoderOnlySettings, ModelSettings, Settings
+from glassformer.tasks.built_in import find_model
+from glassformer.tasks.model_dir import weights_checksum
 from glassformer.train.checkpoint import trained
 from glassformer.train.finish import choose_weights, draw_losses
 from glassformer.train.loop import Job, Trainer, Validation
@@ -192,13 +194,15 @@ def check_start(start: str, shaped: bool, twice_adapted: bool = False) -> None:
 
 
 def identity_of(recipe: Recipe, contents: Iterable[str | None]) -> str:
-    """What a run depends on: its recipe and its data's contents."""
+    """What a run depends on: its recipe, its data's contents and the weights that it starts from."""
     data = {**config.to_data(recipe), "files": list(contents)}
+    if recipe.start is not None:
+        data["weights"] = weights_checksum(find_model(recipe.start))
     return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
 
 
 def _what_changed(file: Path, recipe: Recipe) -> str:
-    """In words, what the run was begun with; where all settings are the same, it is the data that is not."""
+    """In words, what the run was begun with; where all settings are the same, it is what they name."""
     before, now = (config.flatten(data) for data in (config.read_toml(file), config.to_data(recipe)))
     # The file names what was settled in the end.
     if recipe.train.steps is None and recipe.train.minutes is None:
@@ -210,7 +214,7 @@ def _what_changed(file: Path, recipe: Recipe) -> str:
         for key in sorted(before.keys() | now.keys())
         if before.get(key) != now.get(key)
     ]
-    return ", ".join(changed) if changed else "other data"
+    return ", ".join(changed) if changed else "other data" + (" or other weights to start from" if recipe.start else "")
 
 
 @contextlib.contextmanager
