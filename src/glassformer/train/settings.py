@@ -1,11 +1,13 @@
 """How to train, as data; every default with its reason."""
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
 from glassformer.errors import require
 from glassformer.model.settings import Settings
 
+MOST_SEED = 2**63
 VALIDATIONS = 15  # of a run, if nothing else is said
 
 
@@ -55,7 +57,7 @@ class TrainSettings(Settings):
         self._at_least(1, "batch_tokens", "accumulate", "validations", "average")
         if self.steps is not None:
             self._at_least(1, "steps")
-        self._at_least(0, "clip", "patience", "weight_decay", "n_translated", "dropout_epochs")
+        self._at_least(0, "seed", "clip", "patience", "weight_decay", "n_translated", "dropout_epochs")
         self._share("label_smoothing", "ema")
         require(
             self.lr is None or self.lr > 0,
@@ -63,9 +65,17 @@ class TrainSettings(Settings):
             "Leave it out for 0.4 / d_model.",
         )
         require(
-            self.minutes is None or self.minutes > 0,
-            f"train.minutes is {self.minutes}, but it must be above 0.",
+            self.minutes is None or 0 < self.minutes < math.inf,
+            f"train.minutes is {self.minutes}, but it must be above 0 and have an end.",
             "Give the minutes that training may take, such as 15.",
+        )
+        require(
+            self.seed < MOST_SEED, f"train.seed is {self.seed}, which is too large.", f"Give less than {MOST_SEED}."
+        )
+        require(
+            0 < self.eps < math.inf,
+            f"train.eps is {self.eps}, but it must be a small number above 0.",
+            "The default is 1e-9.",
         )
         require(
             self.warmup is None or self.warmup >= 0,
