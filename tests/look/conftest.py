@@ -120,10 +120,14 @@ def recogniser(tmp_path_factory: pytest.TempPathFactory) -> LoadedModel:
 @pytest.fixture(scope="session")
 def pictures(tmp_path_factory: pytest.TempPathFactory) -> LoadedModel:
     """A model of pictures in colour, and two of them beside it."""
-    folder, dice = tmp_path_factory.mktemp("pictures"), np.random.default_rng(0)
+    return pictures_of(tmp_path_factory.mktemp("pictures"), PatchesSettings(height=8, width=12, patch=4))
+
+
+def pictures_of(folder: Path, source: PatchesSettings) -> LoadedModel:
+    dice = np.random.default_rng(0)
     for i in range(2):
         Image.fromarray(dice.integers(0, 256, (8, 12, 3), dtype=np.uint8)).save(folder / f"{i}.png")
-    source, head = PatchesSettings(height=8, width=12, patch=4), ClassHeadSettings(n_classes=3, pooling="first")
+    head = ClassHeadSettings(n_classes=3, pooling="first")
     settings = EncoderOnlySettings(source=source, encoder=stack(), head=head, tie_output=False)
     labels = config.to_data(Labels("class", ("cat", "dog", "hen")))
     use = {"mean": [0.4, 0.5, 0.6], "std": [0.2, 0.25, 0.3]}

@@ -22,12 +22,13 @@ from glassformer.look.readings.attention_maps import attention_maps, mean_map, r
 from glassformer.look.scene import look_at
 from glassformer.look.subject import LONGEST, LookOptions
 from glassformer.look.training import _state
+from glassformer.model.settings import PatchesSettings
 from glassformer.tasks.classifier import Classifier
 from glassformer.tasks.model_dir import LoadedModel
 from glassformer.tasks.transcriber import DEFAULT, Transcriber, Transcript
 from tests.builders import close
 from tests.data.sounds import write_sound
-from tests.look.conftest import OPTIONS, Kind
+from tests.look.conftest import OPTIONS, Kind, pictures_of
 from tests.tasks.tones import RATE, say
 
 TEXT, OTHER = "the old man reads a book", "the old woman reads a book"
@@ -313,6 +314,22 @@ def test_what_a_user_can_do_wrong(
     code, out, err = call(capsys, "look", translator.path, TEXT, *arguments, "--max-tokens", 4)
     assert (code, out) == (2, "")
     assert said in err
+
+
+def test_pictures_of_more_patches_than_any_text_has_tokens(tmp_path: Path) -> None:
+    large = pictures_of(tmp_path, PatchesSettings(height=384, width=384, patch=16))
+    scene = look_at(large, str(tmp_path / "0.png"))
+    assert len(scene.subject.source) == 577 > LONGEST
+    assert len(make_page("p", "classify", [scene], ablate=False)) < 5_000_000
+    assert choose_map(scene).weights.shape == (577, 577)
+
+
+def test_pictures_of_too_many_patches_are_the_model_s_fault(tmp_path: Path) -> None:
+    large = pictures_of(tmp_path, PatchesSettings(height=52, width=50, patch=2))
+    with pytest.raises(
+        UserError, match=r"The model cuts a picture into 651 positions.*Look at a model of larger patches"
+    ):
+        look_at(large, str(tmp_path / "0.png"))
 
 
 def test_texts_that_do_not_fit_are_refused(translator: LoadedModel, completer: LoadedModel) -> None:

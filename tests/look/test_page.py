@@ -11,10 +11,11 @@ from glassformer.look.page import STATIC, make_page, write_page
 from glassformer.look.readings.attention_maps import attention_maps, mean_map, rollout
 from glassformer.look.scene import Scene, look_at
 from glassformer.look.subject import LookOptions
+from glassformer.model.settings import PatchesSettings
 from glassformer.tasks.classifier import Classifier
 from glassformer.tasks.model_dir import LoadedModel
 from tests.browser import Tab
-from tests.look.conftest import Kind
+from tests.look.conftest import Kind, pictures_of
 
 CURRENT = "document.querySelector('nav [aria-current]').getAttribute('href')"
 VIEWS = ["model", "attention", "matrix", "walk", "answer", "why", "compare"]
@@ -282,6 +283,18 @@ def test_a_picture_is_looked_into_by_the_shell(
     tab.until("document.querySelector('#view details td')")
     found = scene.data(ablate=False)["attribution"][0]["tokens"]["self"][1:]
     assert shown_numbers(tab, "#view details td:not(.left)") == pytest.approx(found, abs=6e-4)
+    assert tab.complaints == []
+
+
+def test_where_attention_has_no_room_all_layers_are_shown_at_once(tab: Tab, tmp_path: Path) -> None:
+    large = pictures_of(tmp_path, PatchesSettings(height=384, width=384, patch=16))
+    page, scene = tmp_path / "large.html", look_at(large, str(tmp_path / "0.png"))
+    write_page(page, "large", "classify", [scene], ablate=False)
+    visit(tab, page, "attention")
+    assert "all layers rolled out" in tab.text("h2")
+    assert tab.run("document.querySelectorAll('#view .pictures canvas').length") == 2
+    shown = "Array.from(Data.weights(Data.all.runs[0], Data.kinds()[0], -2, 0).values.slice(0, 577))"
+    assert numbers(tab, shown) == pytest.approx(rollout(attention_maps(scene.seen, "encoder"))[0].tolist(), abs=1e-6)
     assert tab.complaints == []
 
 

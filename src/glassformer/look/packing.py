@@ -31,7 +31,7 @@ def pack(seen: Trace, room: int, row: int = 0) -> dict[str, Any]:
     with_input = "source.input" in seen and seen["source.input"].is_floating_point()
     for name in _by_importance(seen.names, with_input):
         tensor = _one_row(seen[name], row)
-        block = tensor.detach().cpu().float().contiguous().numpy().astype("<f4").tobytes()
+        block = _bytes(tensor)
         if block not in stored:
             if (used + len(block)) * 4 // 3 > room:
                 left_out.append(name)
@@ -46,6 +46,11 @@ def pack(seen: Trace, room: int, row: int = 0) -> dict[str, Any]:
         "left_out": sorted(left_out, key=order.__getitem__),
         "blob": base64.b64encode(b"".join(blocks)).decode("ascii"),
     }
+
+
+def in_base64(tensor: Tensor) -> str:
+    """32-bit floats, little-endian."""
+    return base64.b64encode(_bytes(tensor)).decode("ascii")
 
 
 def write_npz(path: Path, seen: Trace, names: dict[str, list[str]]) -> None:
@@ -71,6 +76,10 @@ def _by_importance(names: list[str], with_input: bool) -> list[str]:
 def _one_row(tensor: Tensor, row: int) -> Tensor:
     """Positions and masks may be the same for all rows, and then have no dimension for them."""
     return tensor if tensor.dim() == 2 else tensor[min(row, tensor.shape[0] - 1)]
+
+
+def _bytes(tensor: Tensor) -> bytes:
+    return tensor.detach().cpu().float().contiguous().numpy().astype("<f4").tobytes()
 
 
 def _plain(tensor: Tensor) -> np.ndarray[Any, Any]:

@@ -5,12 +5,10 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from glassformer import __version__
 from glassformer.data.files import write_text
 from glassformer.look.comparison import compare
-from glassformer.look.packing import pack
+from glassformer.look.packing import in_base64, pack
 from glassformer.look.points import places
 from glassformer.look.readings.attention_maps import attention_maps, rollout
 from glassformer.look.scene import Scene
@@ -134,10 +132,9 @@ def _shape(model: Transformer) -> dict[str, Any]:
     return {"kind": model.settings.kind, "stacks": stacks, "answers": answers, **head}
 
 
-def _rollouts(scene: Scene) -> dict[str, Any]:
-    found = {}
-    for name, part in scene.model.named_children():
-        if isinstance(part, Stack) and len(part.blocks):
-            rolled: torch.Tensor = rollout(attention_maps(scene.seen, name))
-            found[name] = [[float(f"{v:.6g}") for v in row] for row in rolled.tolist()]
-    return found
+def _rollouts(scene: Scene) -> dict[str, str]:
+    return {
+        name: in_base64(rollout(attention_maps(scene.seen, name)))
+        for name, part in scene.model.named_children()
+        if isinstance(part, Stack) and len(part.blocks)
+    }

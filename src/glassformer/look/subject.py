@@ -11,6 +11,7 @@ from glassformer.look.beam_tree import Node
 from glassformer.look.joining import Join
 
 LONGEST = 256  # positions; a picture of more is no picture, and attention's numbers grow with the square
+MOST_PATCHES = 600  # the reader cannot choose fewer, and they lie on a plane
 
 # What an answer is: one of many, all that fit, or a number.
 AnswerKind = Literal["choice", "choices", "number"]
@@ -62,6 +63,12 @@ class Subject:
 
 def check_length(n: int) -> None:
     require(n <= LONGEST, f"The input has {n} positions, but look shows at most {LONGEST}.", "Give a shorter one.")
+
+
+def check_patches(n: int) -> None:
+    """As many as the model cuts every picture into, so that no other picture would have fewer."""
+    said = f"The model cuts a picture into {n} positions, but look shows at most {MOST_PATCHES}."
+    require(n <= MOST_PATCHES, said, "Look at a model of larger patches or smaller pictures.")
 
 
 def refuse_answer(options: LookOptions) -> None:

@@ -9,7 +9,15 @@ from torch import Tensor
 
 from glassformer.data.series import Vectors, parse_series, read_series
 from glassformer.errors import require
-from glassformer.look.subject import AnswerKind, LookOptions, Subject, check_length, refuse_answer, show_tokens
+from glassformer.look.subject import (
+    AnswerKind,
+    LookOptions,
+    Subject,
+    check_length,
+    check_patches,
+    refuse_answer,
+    show_tokens,
+)
 from glassformer.model import DecoderOnly, EncoderOnly
 from glassformer.tasks.classifier import Answer, Classifier
 from glassformer.tasks.model_dir import LoadedModel
@@ -37,7 +45,7 @@ def classified(loaded: LoadedModel, text: str, options: LookOptions) -> Subject:
     assert isinstance(model, DecoderOnly | EncoderOnly)
     batch = batch.to(next(model.parameters()).device)
     places = reading.places or show_tokens(loaded.tokenizer.tokens(batch.source[0].tolist()))
-    check_length(len(places))
+    (check_patches if classifier.input == "pictures" else check_length)(len(places))
     inputs: tuple[Tensor | None, ...] = (batch.source, batch.keep)
     inputs = inputs if isinstance(model, DecoderOnly) else (*inputs, batch.types)
     kind = KINDS[classifier.labels.kind]

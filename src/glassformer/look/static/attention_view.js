@@ -21,7 +21,10 @@ const AttentionView = (() => {
       grid.append(make("span", {}, `layer ${l}`));
       for (let h = 0; h < kind.stack.heads; h++) {
         const w = Data.weights(run, kind, l, h);
-        if (!w) continue;
+        if (!w) {
+          grid.append(make("span", {}, "–"));
+          continue;
+        }
         const most = Draw.most(w.values), canvas = Draw.paint(n, m, (i, j) => w.values[i * m + j], most); // each has its own scale, or flat ones were white
         const width = Math.max(28, Math.min(64, m * 5));
         canvas.style.cssText = `width: ${width}px; height: ${Math.max(20, Math.min(64, (width * n) / m))}px`;

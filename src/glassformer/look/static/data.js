@@ -3,11 +3,15 @@
 
 const Data = (() => {
   const all = JSON.parse(document.getElementById("data").textContent);
-  for (const run of all.runs) {
-    const raw = atob(run.tensors.blob), bytes = new Uint8Array(raw.length);
+  function floats(base64) {
+    const raw = atob(base64), bytes = new Uint8Array(raw.length);
     for (let i = 0; i < raw.length; i++) bytes[i] = raw.charCodeAt(i);
-    run.numbers = new Float32Array(bytes.buffer); // little-endian, as all browsers' machines are
+    return new Float32Array(bytes.buffer); // little-endian, as all browsers' machines are
+  }
+  for (const run of all.runs) {
+    run.numbers = floats(run.tensors.blob);
     run.tensors.blob = "";
+    for (const stack in run.rollout) run.rollout[stack] = floats(run.rollout[stack]);
   }
 
   /** A tensor of a run: its shape and numbers; null where the page has none of that name. */
@@ -55,7 +59,7 @@ const Data = (() => {
   /** Weights (n, m) of a layer and head; −1 is the mean over all of them, layer −2 the roll-out. */
   function weights(run, kind, layer, head) {
     const n = rows(run, kind).length, m = columns(run, kind).length;
-    if (layer === -2) return { shape: [n, m], values: Float64Array.from(run.rollout[kind.stack.name].flat()) };
+    if (layer === -2) return { shape: [n, m], values: Float64Array.from(run.rollout[kind.stack.name]) };
     const layers = layer >= 0 ? [layer] : [...Array(kind.stack.layers).keys()];
     const heads = head >= 0 ? [head] : [...Array(kind.stack.heads).keys()];
     const sum = new Float64Array(n * m);

@@ -13,7 +13,9 @@ const Page = (() => {
     { id: "why", title: "Why", view: ReasonsView, help: "Which parts and words made the answer" },
     ...(runs.length > 1 ? [{ id: "compare", title: "Compare", view: CompareView, help: "The two inputs side by side" }] : []),
   ];
-  const state = { run: 0, kind: kinds[0], layer: 0, head: 0, position: runs[0].first, key: 0, pinned: false };
+  // Where the first layer had no room, what all layers do together is still there.
+  const layer = kinds[0].part === "self_attention" && !Data.weights(runs[0], kinds[0], 0, 0) ? -2 : 0;
+  const state = { run: 0, kind: kinds[0], layer, head: 0, position: runs[0].first, key: 0, pinned: false };
   const current = () => VIEWS.find((v) => v.id === location.hash.slice(1)) ?? VIEWS[1];
 
   /** Only what exists may be chosen. */
