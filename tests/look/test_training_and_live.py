@@ -16,6 +16,7 @@ import pytest
 import torch
 
 from glassformer.cli.main import run as run_command
+from glassformer.data.labels import Labels
 from glassformer.errors import UserError
 from glassformer.look import training as look_training
 from glassformer.look.live import HERE, answer_query, make_server
@@ -26,6 +27,7 @@ from glassformer.model.lora import LoraSettings, add_lora
 from glassformer.tasks.model_dir import LoadedModel, load_model, save_adapter
 from glassformer.train.checkpoint import trained, write_checkpoint
 from tests.browser import Tab
+from tests.look.conftest import classifier
 
 TEXT, OPTIONS = "the old man", LookOptions(beam=2, max_tokens=4)
 
@@ -120,6 +122,19 @@ def test_what_is_no_run_is_refused(run: Path, translator: LoadedModel, tmp_path:
     shutil.copytree(run, tmp_path / "bare", ignore=shutil.ignore_patterns("checkpoints", "early"))
     with pytest.raises(UserError, match="has no saved weights"):
         training_data(tmp_path / "bare", TEXT, OPTIONS)
+
+
+def test_the_page_of_a_regression_shows_its_numbers(tab: Tab, tmp_path: Path) -> None:
+    folder = tmp_path / "number"
+    model = classifier(folder, Labels("number")).model
+    write_checkpoint(folder / "checkpoints" / "weights-00000200.safetensors", trained(model), {})
+    (folder / "metrics.jsonl").write_text('{"step": 200, "loss": 4.0}\n')
+    write_training_page(tmp_path / "t.html", folder, TEXT, OPTIONS)
+    tab.open((tmp_path / "t.html").as_uri())
+    wanted = float(look_at(load_model(folder), TEXT, OPTIONS).subject.answer)
+    shown = [float(text.replace("−", "-")) for text in tab.texts("[data-step] > p")]
+    assert shown == pytest.approx([wanted, wanted], abs=6e-4)
+    assert "share" not in tab.text("#view section")
 
 
 def test_the_run_s_page_opens(tab: Tab, run: Path, tmp_path: Path) -> None:

@@ -87,7 +87,7 @@ def states(run: Path, text: str, options: LookOptions) -> dict[str, Any]:
         found.append(_state(scene_of(model, subject), str(step)))
     found.append(end)
     names = {"text": subject.text, "answer": subject.answer, "source": subject.source, "target": subject.target}
-    return names | {"steps": found}
+    return names | {"kind": subject.kind, "steps": found}
 
 
 def _apart(steps: list[int]) -> list[int]:

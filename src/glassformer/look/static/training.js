@@ -38,7 +38,9 @@ const Training = (() => {
     const found = data.states;
     if (!found) return make("p", { class: "soft" }, "Give an input too (look RUN INPUT --training), and see how attention formed over the saved steps.");
     const paths = Object.keys(found.steps[0].weights), chosen = state.path ?? paths.find((p) => p.includes("cross")) ?? paths[0], n = found.steps[0].weights[chosen].length;
-    const box = make("section", {}, make("h2", {}, "How attention formed"), make("p", { class: "soft" }, `${found.text} → ${found.answer}. The answer of the finished model was given to each saved state; below each map, the share that the state gives to it${found.target.length ? " (the geometric mean over its tokens)" : ""}. All maps of a head have one scale.`));
+    const numeric = found.kind === "number", what = found.kind === "choices" ? "The likeliest label" : "The answer";
+    const about = numeric ? "Below each map, the answer of the saved state." : `${what} of the finished model was given to each saved state; below each map, the share that the state gives to it${found.target.length ? " (the geometric mean over its tokens)" : ""}.`;
+    const box = make("section", {}, make("h2", {}, "How attention formed"), make("p", { class: "soft" }, `${found.text} → ${found.answer}. ${about} All maps of a head have one scale.`));
     const select = (name, options, value, act) => {
       const node = make("select", { name, onchange: (event) => { act(event.target.value); draw(); document.querySelector(`[name="${name}"]`).focus(); } }, options.map(([v, text]) => make("option", { value: v }, text)));
       node.value = String(value);
@@ -55,7 +57,7 @@ const Training = (() => {
         Draw.tip(event, `${rows[i]} → ${columns[j]}: ${number(map[i][j])}`);
       });
       canvas.addEventListener("pointerleave", Draw.hide);
-      return make("figure", { "data-step": step }, make("figcaption", {}, step === "end" ? "the finished model" : `step ${step}`), canvas, make("p", { class: "soft" }, Draw.share(Math.exp(Math.min(0, score)))), Draw.behind(rows, columns, (i, j) => map[i][j], { size: most }));
+      return make("figure", { "data-step": step }, make("figcaption", {}, step === "end" ? "the finished model" : `step ${step}`), canvas, make("p", { class: "soft" }, numeric ? number(score) : Draw.share(Math.exp(Math.min(0, score)))), Draw.behind(rows, columns, (i, j) => map[i][j], { size: most }));
     })));
     return box;
   }
