@@ -17,6 +17,8 @@ Lora = Annotated[
     int | None, typer.Option(help="With --from: leave it as it is and train detours of this rank; 8 is usual.")
 ]
 
+NAMES = ("start", "tokenizer.kind")
+
 
 @dataclass(frozen=True)
 class Options:
@@ -50,7 +52,8 @@ class Options:
         }
         given = {**shared, **{key.replace("__", "."): value for key, value in flags.items()}}
         settings = config.read_toml(self.recipe) if self.recipe else {}
-        settings = config.override(settings, [f"{key}={value}" for key, value in given.items() if value is not None])
+        assignments = [_assignment(key, value) for key, value in given.items() if value is not None]
+        settings = config.override(settings, assignments)
         settings = config.override(settings, self.changes or [])
         return config.parse(kind, settings, str(self.recipe) if self.recipe else "The settings")
 
@@ -58,6 +61,15 @@ class Options:
         """Train, and end the program: 130 if it was stopped on the way."""
         finished = train(files, recipe, self.out, self.resume, self.device, self.quiet, self.tensorboard)
         raise typer.Exit(0 if finished else 130)
+
+
+def _assignment(key: str, value: Any) -> str:
+    """A flag as --set has it; the name of a folder or file stays a name, be it 2024, true or none."""
+    from glassformer import config
+
+    if key in NAMES:
+        value = config.write_toml({"name": f"./{value}" if value == "none" else value}).partition("=")[2]
+    return f"{key}={value}"
 
 
 def with_options(verb: Callable[..., None]) -> Callable[..., None]:
