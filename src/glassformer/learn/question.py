@@ -45,7 +45,7 @@ class Question:
 def read_number(text: str) -> float | None:
     """Numbers as people write them: 0.4, .4, 0,4, 40 %, 2/5, 2,500,000."""
     plain = re.sub(r"[\s_]", "", text).replace("−", "-")
-    if re.fullmatch(r"-?\d{1,3}(,\d{3})+(\.\d+)?", plain):
+    if re.fullmatch(r"-?[1-9]\d{0,2}(,\d{3})+(\.\d+)?", plain):
         plain = plain.replace(",", "")
     plain = plain.replace(",", ".")
     number = r"-?(?:[0-9]+\.?[0-9]*|\.[0-9]+)"

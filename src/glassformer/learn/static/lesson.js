@@ -24,7 +24,7 @@ const Lesson = (() => {
   // ---- questions
   function readNumber(text) {
     let plain = text.replace(/[\s_]/gu, "").replaceAll("−", "-");
-    if (/^-?\d{1,3}(,\d{3})+(\.\d+)?$/.test(plain)) plain = plain.replaceAll(",", "");
+    if (/^-?[1-9]\d{0,2}(,\d{3})+(\.\d+)?$/.test(plain)) plain = plain.replaceAll(",", "");
     plain = plain.replaceAll(",", ".");
     const number = "-?(?:[0-9]+\\.?[0-9]*|\\.[0-9]+)";
     let found = new RegExp(`^(${number})(%?)$`).exec(plain);
