@@ -9,7 +9,7 @@ import typer
 from glassformer.cli.options import Model
 
 if TYPE_CHECKING:
-    from glassformer.tasks.filler import Filled
+    from glassformer.tasks.filler import Filled, Filler
 
 
 def fill(
@@ -29,11 +29,21 @@ def fill(
 
     filler = load_filler(model)
     for texts in [text] if text else stdin_lines():
-        for given, filled in zip(texts, filler.fill(texts, top), strict=True):
+        answers = filler.fill(texts, top) if text else _fill_lines(filler, texts, top)
+        for given, filled in zip(texts, answers, strict=True):
             if as_json:
                 typer.echo(json.dumps({"given": given, **dataclasses.asdict(filled)}, ensure_ascii=False))
             else:
                 typer.echo("\n".join([filled.text, *_table(filled)]))
+
+
+def _fill_lines(filler: "Filler", lines: list[str], top: int) -> "list[Filled]":
+    """Each line filled; one without a blank stays as it is."""
+    from glassformer.tasks.filler import BLANK, Filled
+
+    has_blank = [BLANK.search(line) is not None for line in lines]
+    answers = iter(filler.fill([line for line, has in zip(lines, has_blank, strict=True) if has], top))
+    return [next(answers) if has else Filled(line, ()) for line, has in zip(lines, has_blank, strict=True)]
 
 
 def _table(filled: "Filled") -> list[str]:
