@@ -6,8 +6,9 @@ import pytest
 
 from glassformer.learn.figures import Bars, Lines, Matrix, Pieces, Points, to_data
 from glassformer.learn.find import find_step, list_steps
-from glassformer.learn.sentences import parse
-from glassformer.learn.steps import STEPS
+from glassformer.learn.sentences import Unfit, parse
+from glassformer.learn.steps import STEPS, training
+from glassformer.learn.steps.stacks import make_encoder_stack
 from tests.learn.lesson import bars, matrix, row, shown
 
 NAMES = [step.name for step in STEPS]
@@ -296,6 +297,27 @@ def test_a_picture_is_cut_into_patches() -> None:
 def test_pre_training_saves_steps() -> None:
     needed = bars("fine-tuning", 2)
     assert needed["pre-trained"] < needed["from nothing"]
+
+
+def test_where_pre_training_costs_steps_the_hint_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    curves = iter([[], [1.0, 0.4], [1.0, 1.0, 1.0, 0.4]])  # before, from nothing, pre-trained
+    monkeypatch.setattr(training, "losses_of", lambda *_: next(curves))
+    question = training.make_fine_tuning(parse(["a b c", "c b a"])).question
+    assert question.accepts("-2")
+    assert "take the longer bar from the shorter one" in question.hint
+
+
+def test_another_last_word_is_another_word() -> None:
+    with pytest.raises(Unfit, match="2 different words"):
+        make_encoder_stack(parse(["ab ab ab"]))
+    for lines in (["ab ab ab", "cd ab"], ["ab cd ab"]):
+        made = make_encoder_stack(parse(lines))
+        _, changed, moved = made.figures
+        assert isinstance(changed, Matrix)
+        assert "“cd”" in changed.caption
+        assert isinstance(moved, Bars)
+        assert moved.values[-1] > 0.01
+        assert made.question.answer == "yes"
 
 
 OWN = [

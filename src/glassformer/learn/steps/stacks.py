@@ -93,7 +93,10 @@ def make_encoder_stack(sentences: Sentences) -> Shown:
     ]
     if len(words) < 3:
         raise Unfit("This step needs a first sentence of at least 3 words.")
-    other = others[0] if others else [*words[:-1], words[0] if words[0] != words[-1] else words[1]]
+    new = next((word for word in (*words, *sentences.vocabulary) if word != words[-1]), None)
+    if new is None:
+        raise Unfit("This step needs at least 2 different words.")
+    other = others[0] if others else [*words[:-1], new]
     asked = words.index("it") if "it" in words else len(words) - 2
     states, weights = encode_watched(words)
     changed, other_weights = encode_watched(other)

@@ -66,9 +66,12 @@ def make_fine_tuning(sentences: Sentences) -> Shown:
         ),
         Bars(labels=names, values=needed, caption=f"Steps until the loss is below {goal} nats a word."),
     ]
+    saved = needed[0] - needed[1]
     question = Question(
         text=f"How many steps does pre-training save on the way to a loss of {goal}?",
-        answers=[needed[0] - needed[1]],
-        hint="Take the shorter bar from the longer one.",
+        answers=[saved],
+        hint="Take the shorter bar from the longer one."
+        if saved >= 0
+        else "Here pre-training costs steps, so it saves fewer than none: take the longer bar from the shorter one.",
     )
     return Shown(figures, question)
