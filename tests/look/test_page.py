@@ -324,6 +324,29 @@ def test_keys_and_clicks_choose(tab: Tab, pages: Pages) -> None:
     assert tab.complaints == []
 
 
+def test_a_picture_s_channels_are_no_heads(tab: Tab, pages: Pages) -> None:
+    visit(tab, pages["picture"][0], "model")
+    tab.run("document.querySelector('[data-path=\"source\"]').click()")
+    for point, said in (
+        ("input", "(channels, height, width) = (3, 8, 12), channel 0 of 3"),
+        ("projection", "number 0"),
+    ):
+        tab.run(f"document.querySelector('[data-point=\"source.{point}\"]').click()")
+        text = tab.text(".inspector")
+        assert said in text
+        assert "head 0" not in text
+    assert tab.complaints == []
+
+
+def test_a_blank_is_filled_and_a_word_followed(tab: Tab, pages: Pages) -> None:
+    for kind, said in (("fill", "was filled by"), ("complete", "was followed by")):
+        page, scenes = pages[kind]
+        visit(tab, page, "attention")
+        place = next(i for i, answer in enumerate(scenes[0].subject.own_answers) if answer >= 0)
+        tab.run(f"Page.choose({{ position: {place} }})")
+        assert said in tab.text("#view")
+
+
 def test_text_in_the_page_is_text_only(tab: Tab, translator: LoadedModel, tmp_path: Path) -> None:
     page = tmp_path / "evil.html"
     evil = "<img src=x onerror=document.title=1> </script><b>x</b>"

@@ -91,7 +91,7 @@ const AttentionView = (() => {
     const clear = make("button", { type: "button", onclick: () => choose({ pinned: false }) }, "Show all words");
     return make("div", {}, make("h2", {}, `${kind.label}: ${titleOf(state)}`),
       make("p", { class: "soft" }, sense ? SenseView.about(run, kind) : `${about} The thicker a line, the larger the share of attention. Point at a word to see its own shares; click to keep it.`),
-      state.pinned && !sense ? make("p", {}, Draw.token(rows[state.position]), said ? [" was followed by ", Draw.token(Data.nameOf(run, run.answers[state.position]))] : [], " ", clear) : null,
+      state.pinned && !sense ? make("p", {}, Draw.token(rows[state.position]), said ? [Data.all.model.task === "fill" ? " was filled by " : " was followed by ", Draw.token(Data.nameOf(run, run.answers[state.position]))] : [], " ", clear) : null,
       make("div", { class: "side" }, make("figure", {}, sense && w ? SenseView.draw(run, kind, w, state, choose) : lines(run, kind, state, choose),
         w && run.sense?.kind !== "picture" ? Draw.behind(rows, columns, (i, j) => w.values[i * m + j], { size: 1, corner: "looks at →" }) : null), thumbs(run, kind, state, choose)));
   }

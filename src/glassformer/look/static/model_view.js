@@ -91,18 +91,23 @@ const ModelView = (() => {
     return [rows, (j) => (overKeys ? keys[j] : `number ${j}`)];
   }
 
+  // Of a picture the first dimension is no head: what it is, and the names of all.
+  const PLANES = { input: ["channel", "channels, height, width"], projection: ["number", "d, rows, columns"] };
+
   function show(run, name, state) {
     const t = Data.tensor(run, name), [letters, caption] = Data.all.points[name];
     const box = make("div", {}, make("p", {}, caption[0].toUpperCase() + caption.slice(1), "."));
     if (!t) return box.append(Draw.missing()), box;
     let flat = t, note = "";
+    const plane = t.shape.length === 3 ? PLANES[name.split(".").pop()] : null;
     if (t.shape.length === 3) {
-      const head = Math.min(Math.max(0, state.head), t.shape[0] - 1);
-      flat = Data.part(t, head);
-      note = t.shape[0] > 1 ? `, head ${head} of ${t.shape[0]}` : "";
+      const chosen = plane ? 0 : Math.min(Math.max(0, state.head), t.shape[0] - 1);
+      flat = Data.part(t, chosen);
+      note = t.shape[0] > 1 ? `, ${plane?.[0] ?? "head"} ${chosen} of ${t.shape[0]}` : "";
     } else if (t.shape.length === 1) flat = { shape: [1, t.shape[0]], values: t.values };
-    const [n, m] = flat.shape, [rows, column] = sidesOf(run, name, n, m);
-    box.append(make("p", { class: "soft" }, make("code", {}, name), ` · shape (${letters.replace("b ", "").split(" ").join(", ")}) = (${t.shape.join(", ")})${note}`));
+    const [n, m] = flat.shape, [rows, column] = plane ? [Array.from({ length: n }, (_, i) => `row ${i}`), (j) => `column ${j}`] : sidesOf(run, name, n, m);
+    const sides = plane?.[1] ?? letters.replace("b ", "").split(" ").join(", ");
+    box.append(make("p", { class: "soft" }, make("code", {}, name), ` · shape (${sides}) = (${t.shape.join(", ")})${note}`));
     box.append(Draw.heat(rows, m, (i, j) => flat.values[i * m + j], column, `${name}${note}`));
     return box;
   }
