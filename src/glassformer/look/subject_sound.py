@@ -66,7 +66,7 @@ def recording(loaded: LoadedModel, text: str, options: LookOptions) -> Subject:
 
 def _first_part(transcriber: "Transcriber", wave: "Series", name: str) -> tuple["Series", str, float]:
     """What `transcribe` would give the model first of a long recording, how that is called, and where it begins."""
-    places = transcriber._cut(wave)
+    places = transcriber.cut(wave)
     require(bool(places), f"{name} holds only silence.", "Give a recording with sound, or --answer.")
     begin, end = places[0]
     title = name if len(places) == 1 else f"{name} (the first of {len(places)} parts)"

@@ -28,6 +28,7 @@ from glassformer.sizes import full_name, load_size_data
 from glassformer.tasks.built_in import find_model
 from glassformer.tasks.classify import ClassifyRecipe
 from glassformer.tasks.classify_answers import Classifying
+from glassformer.tasks.dropout import dropping
 from glassformer.tasks.model_dir import LoadedModel, load_model
 
 # The peak of the learning rate times the width. A new model: 1e-3 for 128. Fine-tuning: 8e-5 for 384 and 4e-5 for 768,
@@ -103,7 +104,7 @@ def with_head(model: Classifying, head: Head, dropout: float | None = None, keep
         head = replace(head, transform=pooler)
     settings: Any = replace(old, head=head, tie_output=False)
     if dropout is not None:
-        settings = _with_dropout(settings, dropout)
+        settings = config.parse(ModelSettings, dropping(config.to_data(settings), dropout), "The model to start from")
     kept = ("head.",) if keep_head and head == old.head else ("head.transform.",) if pooler is not None else ()
     made = with_settings(model, settings, kept)
     assert not isinstance(made, EncoderDecoder)
@@ -156,11 +157,3 @@ def _pooling(recipe: ClassifyRecipe, started: Classifying) -> Pooling:
     head = started.settings.head
     pooling: Pooling = "mean" if isinstance(head, TokenHeadSettings) else head.pooling
     return pooling
-
-
-def _with_dropout(settings: ModelSettings, dropout: float) -> ModelSettings:
-    assert dropout >= 0
-    stack = "encoder" if isinstance(settings, EncoderOnlySettings) else "decoder"
-    data = config.merge(config.to_data(settings), {part: {"dropout": dropout} for part in ("source", stack)})
-    parsed: ModelSettings = config.parse(ModelSettings, data, "The model to start from")
-    return parsed

@@ -82,8 +82,9 @@ def _train(files: SpeechFiles, found: RecordingReport, recipe: TranscribeRecipe,
     kind = recipe.size if recipe.start is None else f"as {recipe.start}"
     run.say_model(kind, model, f", {counted(len(data.train.tokens), 'recording')} to learn from")
     job = TranscribeJob(model, data.train, data.valid, recipe, recipe.features)
+    n_steps = len(job.plan_epoch(0)) / recipe.train.accumulate  # of an epoch
     epochs = min(MOST_EPOCHS, max(1.0, HOURS * 3600 / found.seconds))
-    finished = run.train(job, recipe, identity, max(LEAST_STEPS, round(epochs * len(job.plan_epoch(0)))))
+    finished = run.train(job, recipe, identity, max(LEAST_STEPS, round(epochs * n_steps)))
     if finished is None:
         return False
     finished.about.update(

@@ -12,6 +12,7 @@ from glassformer.model import EncoderDecoder, build
 from glassformer.model.settings import EncoderDecoderSettings, ModelSettings
 from glassformer.sizes import full_name, load_size_data
 from glassformer.tasks.built_in import find_model
+from glassformer.tasks.dropout import dropping, with_dropout
 from glassformer.tasks.model_dir import load_model
 from glassformer.tasks.transcribe import TranscribeRecipe
 
@@ -35,17 +36,14 @@ def load_start(name: str) -> Start:
 def make_model(recipe: TranscribeRecipe, vocab_size: int) -> EncoderDecoder:
     torch.manual_seed(recipe.train.seed)
     if recipe.start is not None:
-        return load_start(recipe.start).model
+        return with_dropout(load_start(recipe.start).model, recipe.dropout)
     assert recipe.features is not None
     data = config.merge(load_size_data(full_name(recipe.size, "transcribe")), recipe.model)
     hears = data.get("kind") == "encoder_decoder" and data.get("source", {}).get("kind") == "frames"
     require(hears, f"The size {recipe.size} is no encoder-decoder that hears.", "Choose tiny, small, base or big.")
     source = {"n_features": recipe.features.n_features}
     data = config.merge(data, {"source": source, "target": {"vocab_size": vocab_size}})
-    if recipe.dropout is not None:
-        parts = ("source", "target", "encoder", "decoder")
-        data = config.merge(data, {part: {"dropout": recipe.dropout} for part in parts})
-    settings: ModelSettings = config.parse(ModelSettings, data, f"The model {recipe.size}")
+    settings: ModelSettings = config.parse(ModelSettings, dropping(data, recipe.dropout), f"The model {recipe.size}")
     assert isinstance(settings, EncoderDecoderSettings)
     require(recipe.ctc == 0 or settings.ctc is not None, "ctc is above 0, but the model has no CTC head.", "Set ctc=0.")
     model = build(settings)

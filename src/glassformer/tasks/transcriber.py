@@ -132,7 +132,7 @@ class Transcriber:
         self, waves: list[Series], options: DecodeOptions = DEFAULT, details: bool = False
     ) -> list[tuple[str, float, float, list[Segment]]]:
         """Text, score, seconds and segments of each series, which has the rate or width of the model's features."""
-        places = [self._cut(wave) for wave in waves]
+        places = [self.cut(wave) for wave in waves]
         parts = [wave[begin:end] for wave, cuts in zip(waves, places, strict=True) for begin, end in cuts]
         features = self.extract(parts)
         found = iter(self.backend.generate(features, options))
@@ -157,7 +157,7 @@ class Transcriber:
     def rate(self) -> float:
         return VECTORS_A_SECOND if self.features.kind == "vectors" else float(self.features.rate)
 
-    def _cut(self, wave: Series) -> list[tuple[int, int]]:
+    def cut(self, wave: Series) -> list[tuple[int, int]]:
         if self.features.kind == "vectors":
             size = max(1, int(self.longest * self.rate))
             return [(begin, min(begin + size, len(wave))) for begin in range(0, len(wave), size)]
