@@ -72,7 +72,7 @@ def test_bytes_that_are_no_text_do_not_stop_the_lesson(tmp_path: Path) -> None:
         (b"", "is empty"),
         (b"\n \n", "nothing but empty lines"),
         (b"\xff\xfea\0", "UTF-16"),
-        ("\ufeff\u2003\n\u00a0".encode(), "holds no words"),
+        ("\ufeff\u2003\n\u00a0".encode(), "nothing but empty lines"),
     ],
 )
 def test_a_file_without_words_is_refused(tmp_path: Path, content: bytes, said: str) -> None:
