@@ -2,6 +2,7 @@
 
 from contextlib import AsyncExitStack
 from dataclasses import replace
+from pathlib import Path
 from typing import Annotated
 
 from fastapi import APIRouter, Request
@@ -69,7 +70,9 @@ async def _look(
     def run(given: list[list[str]]) -> list[str]:
         scenes = [look_at(served.loaded, each, options) for each in given[0]]
         if title is not None:
-            scenes = [replace(scene, subject=replace(scene.subject, text=title)) for scene in scenes]
+            name = Path(inputs[0]).name
+            titles = [scene.subject.text.replace(name, title) for scene in scenes]
+            scenes = [replace(s, subject=replace(s.subject, text=text)) for s, text in zip(scenes, titles, strict=True)]
         return [make_page(served.name, served.task, scenes)]
 
     [page] = await hub.ask(request, served, object(), [inputs], run)
