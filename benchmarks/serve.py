@@ -2,11 +2,12 @@
 
     .venv-peers/bin/python -m benchmarks.serve                                        # about ten minutes
     python -m benchmarks.serve --systems ours --seconds 5 --rounds 1 --no-result      # for trying it out
+    python -m benchmarks.serve --beam 1 --systems ours --tasks translate              # greedy: one row a sentence
     python -m benchmarks.serve --soak 10                   # minutes of mixed load: memory and open files are watched
 
-Translation (one sentence a request, beam 4) and completion (streamed, greedy). Every answer is compared with that of
-the model alone. Beside ours stands what one writes in ten lines: FastAPI around Hugging Face `generate`, same weights.
-Server and clients share the machine's cores, as they share them for every system.
+Translation (one sentence a request, beam 4 unless another is asked for) and completion (streamed, greedy). Every answer
+is compared with that of the model alone. Beside ours stands what one writes in ten lines: FastAPI around Hugging Face
+`generate`, same weights. Server and clients share the machine's cores, as they share them for every system.
 """
 
 import argparse
@@ -36,6 +37,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--model", default="en-de", help="a translator")
     parser.add_argument("--engine", default="auto", help="of our translator: auto, ctranslate2 or torch")
+    parser.add_argument("--beam", type=int, default=4, help="of translation; 1 is greedy")
     parser.add_argument("--lm", help="a language model's directory; else a random one is made")
     parser.add_argument("--seconds", type=float, default=12.0, help="of each measurement")
     parser.add_argument("--rounds", type=int, default=3)
@@ -65,13 +67,13 @@ def _measure(given: argparse.Namespace) -> None:
         given.lm = given.lm or str(_random_lm(Path(scratch) / "lm"))
         folders = {"translate": str(find_model(given.model)), "complete": given.lm}
         for task in given.tasks:
-            texts, wanted = _alone(task, folders[task], given.engine)
+            texts, wanted = _alone(task, folders[task], given)
             found: dict[str, dict[int, list[dict[str, float]]]] = {}
             for _ in range(given.rounds):
                 for system in given.systems:
-                    with _server(system, task, folders[task], given.engine) as port:
+                    with _server(system, task, folders[task], given) as port:
                         for n in given.clients:
-                            ask = _asker(system, task, texts)
+                            ask = _asker(system, task, texts, given.beam)
                             # The peer's rounding is its own: its answers are counted, not compared.
                             right = wanted if system == "ours" else None
                             load = asyncio.run(_load(port, n, given.seconds, ask, texts, right))
@@ -81,7 +83,8 @@ def _measure(given: argparse.Namespace) -> None:
             tables[f"{task}: answers a second"] = _rows(found)
             print(f"\n{task}\n\n{table(_rows(found))}", flush=True)
     if not given.no_result:
-        write_result("serve", environment, {"settings": settings_of(given), **data}, tables)
+        name = "serve" if given.beam == 4 else f"serve-beam-{given.beam}"
+        write_result(name, environment, {"settings": settings_of(given), **data}, tables)
 
 
 def _soak(given: argparse.Namespace) -> None:
@@ -135,8 +138,11 @@ async def _load(
     }
 
 
-def _asker(system: str, task: str, texts: list[str]) -> Ask:
+def _asker(system: str, task: str, texts: list[str], beam: int) -> Ask:
     async def translate(connection: Connection, i: int) -> Reply:
+        if system == "ours" and beam != 4:  # LibreTranslate's dialect has no word for it
+            reply = await connection.post("/api/translate", {"texts": [texts[i]], "options": {"beam": beam}})
+            return reply.with_text(reply.data()["translations"][0][0]["text"])
         reply = await connection.post("/translate", {"q": texts[i], "source": "en", "target": "de"})
         return reply.with_text(reply.data()["translatedText"])
 
@@ -151,15 +157,15 @@ def _asker(system: str, task: str, texts: list[str]) -> Ask:
     return translate if task == "translate" else complete
 
 
-def _alone(task: str, folder: str, engine: str) -> tuple[list[str], list[str]]:
+def _alone(task: str, folder: str, given: argparse.Namespace) -> tuple[list[str], list[str]]:
     """Texts, and what the model says to each of them by itself."""
     import glassformer
     from benchmarks.corpus import sentences_to_translate
 
-    face: Any = glassformer.load(folder, engine=engine) if task == "translate" else glassformer.load(folder)
+    face: Any = glassformer.load(folder, engine=given.engine) if task == "translate" else glassformer.load(folder)
     texts = sentences_to_translate(300)
     if task == "translate":
-        return texts, [face.translate([text])[0] for text in texts]
+        return texts, [face.translate([text], beam=given.beam)[0] for text in texts]
     texts = [" ".join(text.split()[:6]) for text in texts]
     return texts, [face.complete([text], max_tokens=NEW, temperature=0)[0] for text in texts]
 
@@ -184,14 +190,14 @@ def _random_lm(folder: Path) -> Path:
 
 
 @contextlib.contextmanager
-def _server(system: str, task: str, folder: str, engine: str) -> Iterator[int]:
+def _server(system: str, task: str, folder: str, given: argparse.Namespace) -> Iterator[int]:
     """A server of either kind; gives its port."""
     if system == "ours":
         name = "lm" if task == "complete" else "translator"
         command = ["glassformer.cli.main", "serve", f"{name}={folder}", *QUIET]
-        command += ["--engine", engine] if task == "translate" else []
+        command += ["--engine", given.engine] if task == "translate" else []
     else:
-        command = ["benchmarks.serve", "--work", json.dumps({"task": task, "folder": folder})]
+        command = ["benchmarks.serve", "--work", json.dumps({"task": task, "folder": folder, "beam": given.beam})]
     with running(command) as (port, _):
         yield port
 
@@ -234,7 +240,7 @@ def _serve_huggingface(order: dict[str, Any]) -> None:
     if order["task"] == "translate":
         from benchmarks.translators import make_translate
 
-        translate = make_translate("huggingface", folder, 4, 256)
+        translate = make_translate("huggingface", folder, order["beam"], 256)
 
         @app.post("/translate")
         def answer(q: str = Body(embed=True)) -> dict[str, str]:

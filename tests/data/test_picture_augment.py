@@ -56,7 +56,7 @@ def test_half_of_them_are_mirrored() -> None:
 
 def test_shift_is_a_crop_of_the_picture_with_its_edges_repeated() -> None:
     x = pictures(400, 16, 30)
-    found = shift(x, generator())
+    found = shift(x, 0.1, generator())
     wide = torch.nn.functional.pad(x, (3, 3, 2, 2), mode="replicate")
     seen = set()
     for one, around in zip(found, wide, strict=True):

@@ -65,6 +65,7 @@ SETTINGS: dict[str, Case] = {
         "patches.width is 30, which patch 8 does not divide",
         "multiple of 8",
     ),
+    "negative margin": (lambda: PatchesSettings(margin=-1), "margin is -1", "Set margin"),
     "no patch": (lambda: PatchesSettings(patch=0), "patch is 0", "Set patch"),
     "no classes": (lambda: ClassHeadSettings(n_classes=0), "n_classes is 0", "Set n_classes"),
     "no values": (lambda: RegressionHeadSettings(n_values=0), "n_values is 0", "Set n_values"),

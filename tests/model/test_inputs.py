@@ -96,15 +96,17 @@ def test_frames_without_strides_are_a_plain_projection() -> None:
 
 @pytest.mark.parametrize("class_token", [False, True])
 @pytest.mark.parametrize("learned", [False, True])
-def test_patches_are_squares_flattened_and_projected_row_by_row(class_token: bool, learned: bool) -> None:
+@pytest.mark.parametrize("margin", [0, 1])
+def test_patches_are_squares_flattened_and_projected_row_by_row(class_token: bool, learned: bool, margin: int) -> None:
     settings = PatchesSettings(
-        height=4, width=6, n_channels=3, patch=2, class_token=class_token, learned_positions=learned
+        height=4, width=6, n_channels=3, patch=2, margin=margin, class_token=class_token, learned_positions=learned
     )
     front_end, pictures = Patches(settings, D), torch.randn(2, 3, 4, 6)
     for parameter in front_end.parameters():
         nn.init.normal_(parameter)
     weight = front_end.projection.weight.flatten(1)
-    squares = [pictures[:, :, r : r + 2, c : c + 2].flatten(1) for r in (0, 2) for c in (0, 2, 4)]
+    framed, side = F.pad(pictures, (margin, margin, margin, margin)), 2 + 2 * margin
+    squares = [framed[:, :, r : r + side, c : c + side].flatten(1) for r in (0, 2) for c in (0, 2, 4)]
     expected = torch.stack([square @ weight.T + front_end.projection.bias for square in squares], dim=1)
     if class_token:
         expected = torch.cat([front_end.class_token.expand(2, 1, D), expected], dim=1)

@@ -16,7 +16,6 @@ from torch import Tensor
 
 Strength = Literal["off", "light", "strong"]
 
-SHIFT = 1 / 10  # of a side: 3 pixels of 28 or 32; small models do not bear more
 N_CHANGES = 2  # of the ones below that each picture gets
 ANGLE = math.radians(15)
 SHEAR = 0.2
@@ -35,6 +34,7 @@ class Augmentation:
     flip: bool = False
     # Pictures and their targets are mixed in pairs, by shares from Beta(mixup, mixup); 0 mixes nothing.
     mixup: float = 0.0
+    shift: float = 0.1  # of a side, at most: 3 pixels of 28 or 32
 
 
 def augment(x: Tensor, how: Augmentation, random: np.random.Generator) -> Tensor:
@@ -43,22 +43,19 @@ def augment(x: Tensor, how: Augmentation, random: np.random.Generator) -> Tensor
         x = torch.where(_column(random.random(len(x)) < 0.5), x.flip(3), x)
     if how.strength == "off":
         return x
-    x = shift(x, random)
+    x = shift(x, how.shift, random)
     return change(x, random) if how.strength == "strong" else x
 
 
-def shift(x: Tensor, random: np.random.Generator) -> Tensor:
-    """Each moved by whole pixels; what comes in is the edge repeated."""
+def shift(x: Tensor, most: float, random: np.random.Generator) -> Tensor:
+    """Each moved by whole pixels, at most this share of a side; what comes in is the edge repeated."""
     b, _, h, w = x.shape
     rows, columns = (
-        np.clip(np.arange(n) + random.integers(-_reach(n), _reach(n) + 1, (b, 1)), 0, n - 1) for n in (h, w)
+        np.clip(np.arange(n) + random.integers(-reach, reach + 1, (b, 1)), 0, n - 1)
+        for n, reach in ((h, round(h * most)), (w, round(w * most)))
     )
     x = x.gather(2, torch.from_numpy(rows)[:, None, :, None].expand(x.shape))
     return x.gather(3, torch.from_numpy(columns)[:, None, None, :].expand(x.shape))
-
-
-def _reach(n: int) -> int:
-    return round(n * SHIFT)
 
 
 def change(x: Tensor, random: np.random.Generator) -> Tensor:

@@ -73,7 +73,11 @@ def _bert_has(settings: EncoderOnlySettings, source: TokensSettings) -> dict[str
 
 
 def _vit_has(settings: EncoderOnlySettings, source: PatchesSettings) -> dict[str, bool]:
-    has = {"source.class_token": source.class_token, "source.learned_positions": source.learned_positions}
+    has = {
+        "source.class_token": source.class_token,
+        "source.learned_positions": source.learned_positions,
+        "source.margin": source.margin == 0,
+    }
     if isinstance(settings.head, ClassHeadSettings):
         return {
             **has,

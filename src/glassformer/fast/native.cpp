@@ -39,6 +39,8 @@ struct Call {
 
 enum { NO_ROTARY, HALVES, INTERLEAVED };
 
+const int64_t FEW = 16;  // rows
+
 static inline int padded(int d) { return (d + 3) / 4 * 4; }
 
 // Rows are worked on in groups of 8, the rest of them in 4, 2 and 1; a group stores its rows four numbers at a time in
@@ -122,14 +124,24 @@ static __attribute__((noinline)) void tile(const Linear &w, int block, const uin
     }
 }
 
+// Blocks of 16 outputs.
+struct Share {
+    int first, end;
+};
+
+// What this thread makes of all outputs.
+static inline Share share_of(const Linear &w) {
+    const int64_t blocks = (w.n_out + 15) / 16, i = omp_get_thread_num(), n = omp_get_num_threads();
+    return {(int)(blocks * i / n), (int)(blocks * (i + 1) / n)};
+}
+
 // This thread's share of the outputs, for all rows.
 static void linear(const Linear &w, const uint8_t *q, const float *scale, int64_t rows, float *out, bool add = false) {
-    const int64_t blocks = (w.n_out + 15) / 16, i = omp_get_thread_num(), n = omp_get_num_threads();
-    int block = blocks * i / n;
-    const int end = blocks * (i + 1) / n;
+    const Share own = share_of(w);
+    int block = own.first;
     auto run = [&](auto size) {
         constexpr int B = decltype(size)::value;
-        for (; block + B <= end; block += B)
+        for (; block + B <= own.end; block += B)
             for (int64_t r = 0; r < rows;) {
                 const int R = group_of(r, rows).size;
                 const uint8_t *from = q + r * w.n_in;
@@ -221,23 +233,35 @@ extern "C" void glassformer_stack(const Stack *stack, const Call *call, int n_th
     const Stack &s = *stack;
     const Call &c = *call;
     const int64_t rows = c.b * c.n, m = c.start + c.n;
-    const int d = s.d_model, d_z = s.h * s.d_v, d_q = s.h * s.d_k, d_kv = s.h_kv * s.d_k;
+    const int d = s.d_model, d_z = s.h * s.d_v, d_q = s.h * s.d_k, d_kv = s.h_kv * s.d_k, group = s.h / s.h_kv;
     const int d_qkv = d_q + d_kv + s.h_kv * s.d_v, widest = padded(std::max(std::max(d, d_z), (int)s.d_ff));
-    std::unique_ptr<uint8_t[]> q(new uint8_t[rows * widest]);
-    std::unique_ptr<float[]> scale(new float[rows]), qkv(new float[rows * d_qkv]), z(new float[rows * d_z]);
+    const bool few = rows <= FEW;
+    std::unique_ptr<float[]> qkv(new float[rows * d_qkv]), z(new float[rows * d_z]);
     std::unique_ptr<float[]> hidden(new float[rows * s.d_ff]), gate(new float[rows * s.d_ff]);
+    std::unique_ptr<uint8_t[]> all_q(new uint8_t[rows * widest]);
+    std::unique_ptr<float[]> all_scale(new float[rows]);
 
 #pragma omp parallel num_threads(n_threads)
     {
         std::unique_ptr<float[]> row(new float[std::max((int64_t)d, m)]);
         std::unique_ptr<int64_t[]> slots(new int64_t[m]);
+        std::unique_ptr<uint8_t[]> own_q(few ? new uint8_t[rows * widest] : nullptr);
+        std::unique_ptr<float[]> own_scale(few ? new float[rows] : nullptr);
+        uint8_t *q = few ? own_q.get() : all_q.get();
+        float *scale = few ? own_scale.get() : all_scale.get();
 
-        auto read = [&](const Norm &norm) {  // the stream as whole numbers, after its norm if that comes first
+        // Rows as whole numbers. Few rows each thread makes all by itself: to wait for the others would take longer.
+        auto quantise = [&](const float *x, int width, const Norm *norm) {
+            auto one = [&](int64_t r) {
+                const float *from = x + r * width;
+                if (norm) norm_row(*norm, from, width, row.get());
+                quantise_row(norm ? row.get() : from, width, r, rows, q, scale);
+            };
+            if (few) {
+                for (int64_t r = 0; r < rows; r++) one(r);
+            } else {
 #pragma omp for
-            for (int64_t r = 0; r < rows; r++) {
-                const float *x = c.x + r * d;
-                if (s.pre_norm) norm_row(norm, x, d, row.get());
-                quantise_row(s.pre_norm ? row.get() : x, d, r, rows, q.get(), scale.get());
+                for (int64_t r = 0; r < rows; r++) one(r);
             }
         };
         auto settle = [&](const Norm &norm) {
@@ -247,55 +271,55 @@ extern "C" void glassformer_stack(const Stack *stack, const Call *call, int n_th
 
         for (int l = 0; l < s.n_layers; l++) {
             const Layer &layer = s.layers[l];
-            read(layer.attention_norm);
-            linear(layer.qkv, q.get(), scale.get(), rows, qkv.get());
+            quantise(c.x, d, s.pre_norm ? &layer.attention_norm : nullptr);
+            linear(layer.qkv, q, scale, rows, qkv.get());
 #pragma omp barrier
-#pragma omp for
-            for (int64_t r = 0; r < rows; r++) {  // turn, and write keys and values to their slots
-                const int64_t i = r / c.n, slot = c.start + r % c.n;
-                float *own = &qkv[r * d_qkv], *k = own + d_q, *v = k + d_kv;
-                if (s.rotary)
-                    for (int a = 0; a < s.h + s.h_kv; a++)
-                        turn(own + a * s.d_k, c.cos + r * s.d_k, c.sin + r * s.d_k, s.d_k, s.rotary);
-                for (int a = 0; a < s.h_kv; a++) {
-                    const int64_t at = (i * s.h_kv + a) * c.capacity + slot;
-                    store(k + a * s.d_k, s.d_k, c.k[l] + at * s.d_k);
-                    store(v + a * s.d_v, s.d_v, c.v[l] + at * s.d_v);
+            // Turn, and write keys and values to their slots. A thread gets the same items in both loops, so that only
+            // several rows of one text have to wait for each other's keys.
+#pragma omp for schedule(static) nowait
+            for (int64_t item = 0; item < rows * s.h_kv; item++) {
+                const int64_t r = item / s.h_kv, a = item % s.h_kv;
+                const int64_t at = (r / c.n * s.h_kv + a) * c.capacity + c.start + r % c.n;
+                float *own = &qkv[r * d_qkv], *k = own + d_q + a * s.d_k, *v = own + d_q + d_kv + a * s.d_v;
+                if (s.rotary) {
+                    const float *cos = c.cos + r * s.d_k, *sin = c.sin + r * s.d_k;
+                    turn(k, cos, sin, s.d_k, s.rotary);
+                    for (int i = 0; i < group; i++) turn(own + (a * group + i) * s.d_k, cos, sin, s.d_k, s.rotary);
                 }
+                store(k, s.d_k, c.k[l] + at * s.d_k);
+                store(v, s.d_v, c.v[l] + at * s.d_v);
             }
-#pragma omp for
-            for (int64_t item = 0; item < rows * s.h; item++) {
-                const int64_t r = item / s.h, a = item % s.h, i = r / c.n;
-                const int64_t from = (i * s.h_kv + a / (s.h / s.h_kv)) * c.capacity;
-                attend(&qkv[r * d_qkv + a * s.d_k], c.k[l] + from * s.d_k, c.v[l] + from * s.d_v,
-                       c.start + r % c.n + 1, c.mask ? c.mask + r * m : nullptr, s.d_k, s.d_v, row.get(), slots.get(),
-                       &z[r * d_z + a * s.d_v]);
+            if (c.n > 1) {
+#pragma omp barrier
             }
-#pragma omp for
-            for (int64_t r = 0; r < rows; r++) quantise_row(&z[r * d_z], d_z, r, rows, q.get(), scale.get());
-            linear(layer.o, q.get(), scale.get(), rows, c.x, true);
+#pragma omp for schedule(static)
+            for (int64_t item = 0; item < rows * s.h_kv; item++) {
+                const int64_t r = item / s.h_kv, a = item % s.h_kv, from = (r / c.n * s.h_kv + a) * c.capacity;
+                for (int64_t i = a * group; i < (a + 1) * group; i++)
+                    attend(&qkv[r * d_qkv + i * s.d_k], c.k[l] + from * s.d_k, c.v[l] + from * s.d_v,
+                           c.start + r % c.n + 1, c.mask ? c.mask + r * m : nullptr, s.d_k, s.d_v, row.get(),
+                           slots.get(), &z[r * d_z + i * s.d_v]);
+            }
+            quantise(z.get(), d_z, nullptr);
+            linear(layer.o, q, scale, rows, c.x, true);
 #pragma omp barrier
             if (!s.pre_norm) settle(layer.attention_norm);
 
-            read(layer.ff_norm);
-            linear(layer.w_1, q.get(), scale.get(), rows, hidden.get());
-            if (layer.gate.weight) linear(layer.gate, q.get(), scale.get(), rows, gate.get());
-#pragma omp barrier
-#pragma omp for
-            for (int64_t r = 0; r < rows; r++) {
-                float *own = &hidden[r * s.d_ff], *by = &gate[r * s.d_ff];
-                for (int i = 0; i < s.d_ff; i += 16) {
-                    __mmask16 few = left(s.d_ff - i);
-                    __m512 value = _mm512_maskz_loadu_ps(few, own + i);
-                    if (layer.gate.weight)
-                        value = _mm512_mul_ps(value, activate(s.activation, _mm512_maskz_loadu_ps(few, by + i)));
-                    else
-                        value = activate(s.activation, value);
-                    _mm512_mask_storeu_ps(own + i, few, value);
+            quantise(c.x, d, s.pre_norm ? &layer.ff_norm : nullptr);
+            linear(layer.w_1, q, scale, rows, hidden.get());
+            if (layer.gate.weight) linear(layer.gate, q, scale, rows, gate.get());
+            const Share own = share_of(layer.w_1);
+            for (int64_t r = 0; r < rows; r++)
+                for (int i = 16 * own.first; i < std::min(16 * own.end, (int)s.d_ff); i += 16) {
+                    const __mmask16 some = left(s.d_ff - i);
+                    float *to = &hidden[r * s.d_ff + i];
+                    const __m512 value = load(some, to);
+                    _mm512_mask_storeu_ps(to, some, !layer.gate.weight ? activate(s.activation, value) :
+                        _mm512_mul_ps(value, activate(s.activation, load(some, &gate[r * s.d_ff + i]))));
                 }
-                quantise_row(own, s.d_ff, r, rows, q.get(), scale.get());
-            }
-            linear(layer.w_2, q.get(), scale.get(), rows, c.x, true);
+#pragma omp barrier
+            quantise(hidden.get(), s.d_ff, nullptr);
+            linear(layer.w_2, q, scale, rows, c.x, true);
 #pragma omp barrier
             if (!s.pre_norm) settle(layer.ff_norm);
         }

@@ -109,7 +109,8 @@ class Patches(nn.Module):
     def __init__(self, settings: PatchesSettings, d_model: int) -> None:
         super().__init__()
         self.shape = (settings.n_channels, settings.height, settings.width)
-        self.projection = nn.Conv2d(settings.n_channels, d_model, kernel_size=settings.patch, stride=settings.patch)
+        patch, margin = settings.patch, settings.margin
+        self.projection = nn.Conv2d(settings.n_channels, d_model, patch + 2 * margin, stride=patch, padding=margin)
         self.class_token = nn.Parameter(torch.zeros(d_model)) if settings.class_token else None
         n = settings.n_patches + settings.class_token
         self.positions = nn.Parameter(torch.empty(n, d_model)) if settings.learned_positions else None

@@ -48,7 +48,7 @@ class PictureSubject(DividedSubject[Pictures]):
     def augmentation(self) -> Augmentation:
         wanted = self.recipe.pictures
         flip = self.patches.n_channels == 3 if wanted.flip is None else wanted.flip
-        return Augmentation(wanted.augment, flip, wanted.mixup)
+        return Augmentation(wanted.augment, flip, wanted.mixup, wanted.shift)
 
     def describe(self) -> list[str]:
         said = [str(self.train), *(() if self.valid is None else self.valid.skipped())]

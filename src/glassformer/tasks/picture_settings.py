@@ -23,6 +23,8 @@ class PictureSettings(Settings):
     resample: Resample = "bilinear"
     # off; light: moved about; strong: also turned, sheared, zoomed, lit, hidden in part.
     augment: Strength = "light"
+    # How far they are moved about, as a share of a side; small models do not bear more than the tenth.
+    shift: float = 0.1
     # Mirrored left to right; None: only pictures in colour, since grey ones are often writing.
     flip: bool | None = None
     # Blends pictures and labels in pairs; 0.2 is usual for long trainings.
@@ -30,6 +32,7 @@ class PictureSettings(Settings):
 
     def __post_init__(self) -> None:
         self._at_least(0, "mixup")
+        self._share("shift")
         require(
             self.size is None or min(self.size) >= 1,
             f"pictures.size is {self.size}.",

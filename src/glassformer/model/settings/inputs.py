@@ -85,6 +85,8 @@ class PatchesSettings(Settings):
     width: int = 224
     n_channels: int = 3
     patch: int = 16
+    # Pixels around a square that it sees too: with them edges that lie on a cut are not lost. ViT's is 0.
+    margin: int = 0
     # ViT reads the class off an extra first position.
     class_token: bool = True
     learned_positions: bool = True
@@ -92,6 +94,7 @@ class PatchesSettings(Settings):
 
     def __post_init__(self) -> None:
         self._at_least(1, "height", "width", "n_channels", "patch")
+        self._at_least(0, "margin")
         self._share("dropout")
         for name in ("height", "width"):
             require(
