@@ -26,6 +26,7 @@ from glassformer.model.settings import (
     ClassHeadSettings,
     EmbeddingHeadSettings,
     EncoderOnlySettings,
+    PatchesSettings,
     StackSettings,
     TokensSettings,
 )
@@ -433,4 +434,15 @@ def test_what_no_layout_has_is_named(tmp_path: Path) -> None:
     )
     save_model(tmp_path / "ours", "classify", build(made), words)
     with pytest.raises(UserError, match=r"layout of BERT.*encoder.norm.place = pre.*source.positions = sinusoidal"):
+        write_huggingface(load_model(tmp_path / "ours"), tmp_path / "back")
+
+
+def test_patches_that_see_their_neighbours_are_not_vits(tmp_path: Path) -> None:
+    made = EncoderOnlySettings(
+        source=PatchesSettings(height=8, width=8, n_channels=1, patch=4, margin=1),
+        encoder=StackSettings(d_model=16, n_layers=1),
+        head=ClassHeadSettings(pooling="first"),
+    )
+    save_model(tmp_path / "ours", "classify", build(made), None)
+    with pytest.raises(UserError, match=r"layout of ViT.*source.margin = 1"):
         write_huggingface(load_model(tmp_path / "ours"), tmp_path / "back")

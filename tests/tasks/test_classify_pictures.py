@@ -244,13 +244,13 @@ def test_sizes_and_patches(tmp_path: Path, size: tuple[int, int], read: tuple[in
     assert ((source.height, source.width), source.patch) == (read, patch)
 
 
-def test_class_token_and_patch_by_setting(tmp_path: Path) -> None:
+def test_class_token_patch_and_margin_by_setting(tmp_path: Path) -> None:
     write_folders(tmp_path / "data", 30, 0)
-    changes = {"pooling": "first", "model": {**SMALL, "source": {"patch": 4}}, "train": {"steps": 2}}
+    changes = {"pooling": "first", "model": {**SMALL, "source": {"patch": 4, "margin": 1}}, "train": {"steps": 2}}
     assert train(tmp_path / "data", tmp_path / "out", **changes)
     settings = loaded(tmp_path / "out").model.settings
     source: Any = settings.source
-    assert (source.class_token, source.patch, settings.head.pooling) == (True, 4, "first")  # type: ignore[union-attr]
+    assert (source.class_token, source.patch, source.margin, settings.head.pooling) == (True, 4, 1, "first")  # type: ignore[union-attr]
 
 
 def test_models_of_other_things(run: Path, tmp_path: Path) -> None:
