@@ -209,6 +209,25 @@ def test_sentence_transformers_folders(pooling: dict, normalise: bool, wanted: t
     assert (twice.model.settings, twice.about["context"]) == (loaded.model.settings, 32)
 
 
+@pytest.mark.parametrize(
+    ("given", "tokenizer", "wanted"),
+    [
+        ({}, 16, 16),  # as sentence-transformers 6 writes it
+        ({"max_seq_length": None}, 16, 16),
+        ({"max_seq_length": 24}, 16, 24),
+        ({"max_seq_length": 500}, 16, 96),
+        ({}, int(1e30), 96),
+        ({}, "x", 96),
+        ({}, None, 96),
+    ],
+)
+def test_the_longest_sentence(given: dict[str, Any], tokenizer: Any, wanted: int, tmp_path: Path) -> None:
+    folder = save_bert(bare(), tmp_path / "theirs", model_max_length=tokenizer)
+    add_sentences(folder, {"pooling_mode": "mean"}, False)
+    (folder / "sentence_bert_config.json").write_text(json.dumps(given))
+    assert bring(folder).about["context"] == wanted
+
+
 def test_the_transformer_may_lie_in_a_folder_of_its_own(tmp_path: Path) -> None:
     folder = tmp_path / "theirs"
     add_sentences(save_bert(bare(), folder / "0_Transformer"), {}, False)
@@ -375,6 +394,12 @@ def test_words_before_each_text_are_refused(folder: Path) -> None:
     about = {"prompts": {"query": "query: "}, "default_prompt_name": "query"}
     (folder / "config_sentence_transformers.json").write_text(json.dumps(about))
     refused(folder, "puts the words 'query: ' before each text")
+
+
+def test_vectors_that_are_cut_off_are_refused(folder: Path) -> None:
+    add_sentences(folder, {"pooling_mode": "mean"}, False)
+    (folder / "config_sentence_transformers.json").write_text('{"truncate_dim": 8}')
+    refused(folder, "keeps only the first 8 numbers of each vector")
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from glassformer.exchange.foreign import LARGEST_JSON, read_json
 
 ARCHITECTURE = "SentenceTransformer"  # of our own: the bare encoder and a vector a text
 POOLINGS = {"mean": "mean", "cls": "first", "lasttoken": "last"}
+NO_LENGTH = 1 << 31  # transformers writes 1e30 where nothing is known
 COPY = "Copy it again from where it came."
 
 
@@ -51,15 +52,22 @@ def read_sentences(folder: Path) -> Sentences | None:
     )
     paths = [_inside(folder, module.get("path")) for module in modules]
     about = _read_maybe(paths[0] / "sentence_bert_config.json")
-    _refuse_prompt(folder)
-    longest = about.get("max_seq_length")
+    _refuse_more(folder)
     return Sentences(
         paths[0],
         _pooling(paths[1] / "config.json"),
         "Normalize" in kinds,
-        longest if type(longest) is int and longest > 0 else None,
+        _longest(about.get("max_seq_length"), paths[0]),
         about.get("do_lower_case") is True,
     )
+
+
+def _longest(given: Any, folder: Path) -> int | None:
+    """The most tokens of a text; since version 6 it stands in the tokenizer's file alone. Too large means none."""
+    for found in (given, _read_maybe(folder / "tokenizer_config.json").get("model_max_length")):
+        if type(found) is int and found > 0:
+            return found if found < NO_LENGTH else None
+    return None
 
 
 def _pooling(path: Path) -> str:
@@ -84,7 +92,8 @@ def _pooling(path: Path) -> str:
     return POOLINGS[modes[0]]
 
 
-def _refuse_prompt(folder: Path) -> None:
+def _refuse_more(folder: Path) -> None:
+    """Words before each text, and vectors that are cut off."""
     about = _read_maybe(folder / "config_sentence_transformers.json")
     name, prompts = about.get("default_prompt_name"), about.get("prompts")
     prompt = prompts.get(name) if isinstance(prompts, dict) and isinstance(name, str) else None
@@ -92,6 +101,12 @@ def _refuse_prompt(folder: Path) -> None:
         not prompt,
         f"{folder} puts the words {str(prompt)[:60]!r} before each text, which is not done here.",
         "Take default_prompt_name out of config_sentence_transformers.json, and write the words yourself.",
+    )
+    n = about.get("truncate_dim")
+    require(
+        n is None,
+        f"{folder} keeps only the first {str(n)[:20]} numbers of each vector, which is not done here.",
+        "Take truncate_dim out of config_sentence_transformers.json, and cut the vectors yourself.",
     )
 
 
