@@ -235,6 +235,36 @@ def test_mean_close_to_the_luckiest_wins_by_its_loss(
     assert same(weights(trainer), mean_of(members))
 
 
+@pytest.mark.parametrize(
+    ("mean", "best", "taken"),
+    [
+        ({"valid_loss": 4.21}, {"valid_loss": 4.0}, False),
+        ({"valid_loss": 3.9}, {"valid_loss": 4.0}, True),
+        ({}, {}, True),  # nothing tells them apart: a mean is the less lucky
+    ],
+)
+def test_of_equal_scores_the_loss_decides(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mean: dict[str, float], best: dict[str, float], taken: bool
+) -> None:
+    trainer = toy_trainer(tmp_path, [0.0] * 6, validations=6, average=3)
+    trainer.run()
+    answers = [Validation(0.0, mean), *[Validation(0.0, best)] * 2]
+    monkeypatch.setattr(trainer, "validated", lambda _: answers.pop(0))
+    found, how = choose_weights(trainer)
+    assert (found.metrics, how.startswith("the mean")) == (mean if taken else best, taken)
+
+
+@pytest.mark.parametrize("score", [8.99, 9.0])
+def test_without_a_loss_a_mean_must_not_score_less(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, score: float
+) -> None:
+    trainer = toy_trainer(tmp_path, SCORES, validations=6, average=3)
+    trainer.run()
+    answers = [Validation(score, {}), *[Validation(9.0, {})] * 2]
+    monkeypatch.setattr(trainer, "validated", lambda _: answers.pop(0))
+    assert choose_weights(trainer)[1].startswith("the mean") is (score == 9.0)
+
+
 @pytest.mark.parametrize("ema", [0.0, 0.9])
 def test_validation_leaves_the_training_weights(tmp_path: Path, ema: float) -> None:
     often = toy_trainer(tmp_path / "often", ema=ema, validations=24)

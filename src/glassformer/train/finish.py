@@ -17,7 +17,8 @@ SCORES = {"bleu": "BLEU", "accuracy": "accuracy", "spearman": "Spearman"}  # wha
 def choose_weights(trainer: Trainer) -> tuple[Validation, str]:
     """Put the best saved weights into the model: one alone, or the mean of several if that validates better.
 
-    The best score is the luckiest of many noisy ones. A mean that comes close to it and has the lower loss is better.
+    The best score is the luckiest of many noisy ones. A mean that comes close to it and has the lower loss is better;
+    of equal scores (BLEU 0 for one) the higher loss must not win.
     """
     saved, s = trainer.progress.saved, trainer.settings
     if not saved:  # they were damaged; what the run ended with is left
@@ -31,15 +32,16 @@ def choose_weights(trainer: Trainer) -> tuple[Validation, str]:
         mean = mean_of([read_checkpoint(trainer.files.weights_file(step)).tensors for step, _ in members])
         found = trainer.validated(mean)
         close = found.score >= best_score - CLOSE * abs(best_score)
-        if found.score >= best_score or (close and _loss(found) < _loss(trainer.validated(best))):
+        if found.score > best_score or (close and _rank(found) <= _rank(trainer.validated(best))):
             load_parameters(trainer.job.model, mean)
             return found, f"the mean of steps {', '.join(str(step) for step, _ in members)}"
     load_parameters(trainer.job.model, best)
     return trainer.validated(None), f"of step {best_step}"
 
 
-def _loss(found: Validation) -> float:
-    return found.metrics.get("valid_loss", math.inf)
+def _rank(found: Validation) -> tuple[float, float]:
+    """By the loss, the lowest first; where there is none, by the score."""
+    return found.metrics.get("valid_loss", math.inf), -found.score
 
 
 def draw_losses(metrics: Path, picture: Path) -> None:
