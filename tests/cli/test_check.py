@@ -146,6 +146,18 @@ def test_labels_are_read_as_is_said(capsys: pytest.CaptureFixture[str], tmp_path
     assert "clas" in err
 
 
+@pytest.mark.parametrize(("options", "n"), [(["--separator", "+"], 44), (["--kind", "classes"], 44), ([], 40)])
+def test_an_empty_label_means_none_where_many_are_said(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, options: list[str], n: int
+) -> None:
+    path = write(
+        tmp_path / "a.tsv", "".join(f"text number {i}\t{['a+b', 'b'][i % 2] * (i % 11 > 0)}\n" for i in range(44))
+    )
+    _, out, _ = check(capsys, path, "--task", "classify", *options)
+    assert f"{n} labelled texts." in out
+    assert ("an empty label" in out) is (n == 40)
+
+
 def test_recordings_to_validate_on_are_checked_too(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     for i in range(4):
         write_sound(tmp_path / f"{i}.wav", tone(0.2, 300.0 + i))

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -211,3 +212,48 @@ def test_a_file_without_names_is_read_as_the_one_before(tmp_path: Path) -> None:
 )
 def test_a_file_says_that_there_are_labels(tmp_path: Path, name: str, text: str, says_so: bool) -> None:
     assert holds_labels(write(tmp_path, text, name)) is says_so
+
+
+@pytest.mark.parametrize(
+    ("name", "head", "labels"),
+    [
+        ("a.csv", "text;price", [f"{i % 19},{i % 89:02d}" for i in range(300)]),
+        ("a.tsv", "text\ttags", [f"t{i},t{i + 1},t{i * i % 7}" for i in range(30)]),
+        ("a.tsv", "Review\tmood", ["good", "bad"]),
+    ],
+)
+def test_a_header_with_one_known_name(tmp_path: Path, name: str, head: str, labels: list[str]) -> None:
+    delimiter = ";" if name.endswith("csv") else "\t"
+    lines = [f"some words, number {i}{delimiter}{label}" for i, label in enumerate(labels)]
+    found = rows(write(tmp_path, "\n".join([head, *lines]), name))
+    assert [(line, label) for line, _, label in found] == [(i + 2, label) for i, label in enumerate(labels)]
+    assert found[0][1] == ("some words, number 0",)
+
+
+@pytest.mark.parametrize("label", ["noun", "0.5"])
+def test_a_text_that_might_be_a_name_is_none(tmp_path: Path, label: str) -> None:
+    labels = ["noun", "verb"] * 4 if label == "noun" else ["0.25", "1.5", "2.5", "3.5"] * 2
+    text = f"question\t{label}\n" + "".join(f"word{i}\t{y}\n" for i, y in enumerate(labels))
+    assert rows(write(tmp_path, text))[0] == (1, ("question",), label)
+
+
+def test_an_empty_label_is_none_of_many(tmp_path: Path) -> None:
+    files = open_labelled([write(tmp_path, SST + "no label\t \n")])
+    found = read_labelled(files, many=True)
+    assert (found.examples[-1].texts, found.examples[-1].label, found.bad) == (("no label",), (), [])
+
+
+def test_of_very_many_classes_only_some_are_held_out() -> None:
+    classes = [f"class {i % 500}" for i in range(1500)]
+    texts = [f"text {i % 1450}" for i in range(1500)]
+    held = hold_out_examples(texts, classes)
+    assert 80 <= len(held) <= 120  # of 100 that are wanted
+    assert max(Counter(classes[i] for i in held).values()) == 1
+    assert {texts[i] for i in held}.isdisjoint({texts[i] for i in range(1500) if i not in set(held)})
+    assert held == hold_out_examples(texts, classes)
+
+
+def test_small_classes_give_one_each_while_they_are_few() -> None:
+    classes = [*(["large"] * 900), *(f"class {i % 30}" for i in range(90))]
+    held = hold_out_examples([f"text {i}" for i in range(990)], classes)
+    assert len({classes[i] for i in held}) == 31

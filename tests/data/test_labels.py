@@ -27,6 +27,10 @@ def test_classes_are_sorted_and_numbers_by_size() -> None:
         ([str(i) for i in range(30)], "number"),
         (["a|b", "a", "b", "a|b", "b|a"], "classes"),
         (["a,b", "a", "b", "b,a"], "classes"),
+        (["pos", "neg", "neg;short", "pos;short"] * 9, "classes"),
+        (["yes; maybe", "yes", "no"] * 9, "class"),
+        ([f"{a};{b}" for a in "abc" for b in "xyz"], "class"),  # always two: one name in two halves
+        (["pos", "neg"] * 20 + ["neg;pos"], "class"),  # a slip of the pen
         (["Paris, France", "Rome, Italy", "Paris, France"], "class"),
         (["nan", "1", "nan", "1"], "class"),
         ([("a",), ("a", "b"), ()], "classes"),
@@ -105,5 +109,11 @@ def test_described() -> None:
     many = [str(i) for i in range(30)] * 4
     classes = find_labels(many, where)
     assert describe_labels(classes, classes.encode(many, where)).endswith("(--kind number would make them numbers).")
+    raw = ["pos", "neg;short", "neg", "pos;short"]
+    parted = find_labels(raw, where)
+    said = describe_labels(parted, parted.encode(raw, where))
+    assert said.startswith("Any number of labels for each, of 3: neg 50.0%")
+    assert said.endswith("(parted by ';'; --separator '' would take each as one).")
+    assert find_labels(raw, where, separator="").kind == "class"
     numbers = Labels("number")
     assert "from 1 to 3, 2 in the mean" in describe_labels(numbers, numbers.encode(["1", "3"], where))

@@ -117,11 +117,11 @@ def _is_such_table(path: Path, layout: LabelledLayout) -> bool:
     return not layout.header and layout.kind == "tsv" and first.count("\t") + 1 == layout.n_columns
 
 
-def read_labelled(files: LabelledFiles) -> LabelledTexts:
-    """All examples; that there are none is an error."""
+def read_labelled(files: LabelledFiles, many: bool = False) -> LabelledTexts:
+    """All examples; that there are none is an error. Of `many` labels an example may have none."""
     examples, bad = [], []
     for path, layout in zip(files.paths, files.layouts, strict=True):
-        for item in _read(path, layout):
+        for item in _read(path, layout, many):
             if isinstance(item, Example):
                 examples.append(item)
             else:
@@ -137,7 +137,7 @@ def read_labelled(files: LabelledFiles) -> LabelledTexts:
     return texts
 
 
-def _read(path: Path, layout: LabelledLayout) -> Iterator[Example | BadLine]:
+def _read(path: Path, layout: LabelledLayout, many: bool) -> Iterator[Example | BadLine]:
     if layout.kind == "jsonl":
         rows = ((line, _json_cells(record, layout.fields)) for line, record in json_records(path))
     else:
@@ -151,10 +151,12 @@ def _read(path: Path, layout: LabelledLayout) -> Iterator[Example | BadLine]:
         stripped = tuple(text.strip() for text in texts)
         if not all(stripped):
             yield BadLine(line, "has an empty text")
-        elif label == "" or (isinstance(label, str) and not label.strip()):
-            yield BadLine(line, "has an empty label")
-        else:
+        elif not isinstance(label, str) or label.strip():
             yield Example(path, line, stripped, label.strip() if isinstance(label, str) else label)
+        elif many:
+            yield Example(path, line, stripped, ())
+        else:
+            yield BadLine(line, "has an empty label")
 
 
 def _json_cells(record: dict[str, Any] | str, fields: tuple[str, ...]) -> tuple[Any, ...] | str:
@@ -192,9 +194,7 @@ def hold_out_examples(keys: Sequence[str], classes: Sequence[str], number: int |
     Examples with the same key (text) are on one side; a class that was seen less than three times is not held out.
     """
     number = default_number(len(keys)) if number is None else number
-    sizes = Counter(classes)
-    share = number / len(keys)
-    quota = {name: max(1, round(share * n)) if n > 2 else 0 for name, n in sizes.items()}
+    quota = _quotas(Counter(classes), number)
     groups: dict[int, list[int]] = {}
     for i, key in enumerate(keys):
         groups.setdefault(text_hash(key), []).append(i)
@@ -211,3 +211,17 @@ def hold_out_examples(keys: Sequence[str], classes: Sequence[str], number: int |
         "Give more examples, or a validation file with --valid.",
     )
     return sorted(chosen)
+
+
+def _quotas(sizes: Counter[str], number: int) -> dict[str, int]:
+    """Examples that each class gives: its share, and at least one while that does not come to far more than wanted.
+
+    Of very many small classes the first by their hashes give one, as many as are wanted.
+    """
+    share = number / sizes.total()
+    quota = {name: round(share * n) if n > 2 else 0 for name, n in sizes.items()}
+    small = sorted((text_hash(name), name) for name, n in sizes.items() if n > 2 and quota[name] == 0)
+    wanted = number - sum(quota.values())
+    if len(small) > wanted + number:
+        small = small[: max(0, wanted)]
+    return quota | {name: 1 for _, name in small}

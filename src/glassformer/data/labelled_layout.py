@@ -8,6 +8,7 @@ from typing import Literal
 import numpy as np
 
 from glassformer.data.counted import counted
+from glassformer.data.labels import read_number
 from glassformer.data.layout import (
     check_names,
     filled_rows,
@@ -186,10 +187,15 @@ def _is_header(cells: list[list[str]], asked: Columns) -> bool:
         return True
     if any(name in LABELS for name in plain) or sum(name in _ALL_TEXTS for name in plain) >= 2:
         return True
-    if len(body) < 4 or _is_cola(cells):
+    if _is_cola(cells):
         return False
-    for i, name in enumerate(first):
-        values = [row[i] for row in body]
+    columns = [[row[i] for row in body] for i in range(len(first))]
+    recurring = any(name and name in values for name, values in zip(first, columns, strict=True))
+    if body and any(name in _ALL_TEXTS for name in plain) and not recurring and not any(map(_is_number, first)):
+        return True  # whatever stands beside "text" is no label that others have
+    if len(body) < 4:
+        return False
+    for i, (name, values) in enumerate(zip(first, columns, strict=True)):
         numeric = all(map(_is_number, values)) and not _is_number(name) and name != ""
         repeated = 1 < len(set(values)) <= len(values) / 4 and name not in values
         if numeric or (repeated and plain[1 - i if len(first) == 2 else i] in _ALL_TEXTS):
@@ -248,11 +254,7 @@ def _profile(values: list[str]) -> _Profile:
 
 
 def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+    return read_number(text) is not None
 
 
 def _json_layout(path: Path, lines: list[str], asked: Columns) -> LabelledLayout:

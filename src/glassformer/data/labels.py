@@ -66,7 +66,7 @@ class Labels:
         return places[name]
 
     def _number(self, label: Raw, i: int, where: Where) -> float:
-        number = _number(label) if isinstance(label, str) else None
+        number = read_number(label) if isinstance(label, str) else None
         if number is None:
             raise UserError(
                 f"{where(i)} has the label {label!r}, which is no number.",
@@ -135,8 +135,12 @@ def describe_labels(labels: Labels, targets: Targets) -> str:
     shown = ", ".join(f"{labels.names[i]} {n[i] / len(targets):.1%}" for i in order)
     more = ", …" if labels.n_out > SHOWN else ""
     how = "One label" if labels.kind == "class" else "Any number of labels"
-    numbers = labels.kind == "class" and labels.n_out > MANY and all(_number(name) is not None for name in labels.names)
+    numbers = (
+        labels.kind == "class" and labels.n_out > MANY and all(read_number(name) is not None for name in labels.names)
+    )
     besides = " (--kind number would make them numbers)" if numbers else ""
+    if labels.separator:
+        besides = f" (parted by {labels.separator!r}; --separator '' would take each as one)"
     return f"{how} for each, of {labels.n_out}: {shown}{more}{besides}."
 
 
@@ -149,16 +153,18 @@ def split_label(label: Raw, separator: str) -> tuple[str, ...]:
 def _separator(distinct: Counter[str]) -> str:
     """What parts labels, if anything: taken apart, there are fewer of them; a name may well have a comma."""
     n = distinct.total()
-    for separator, spare in (("|", 0), (",", 1)):
+    for separator, spare in (("|", 0), (";", 1), (",", 1)):
         joined = sum(times for label, times in distinct.items() if separator in label)
-        parts = {part for label in distinct for part in split_label(label, separator)}
-        if joined * 20 >= n and 1 < len(parts) <= len(distinct) - spare:
+        apart = [split_label(label, separator) for label in distinct]
+        parts = {part for label in apart for part in label}
+        always_two = separator == ";" and len({len(label) for label in apart}) == 1  # rather one name in two halves
+        if joined * 20 >= n and 1 < len(parts) <= len(distinct) - spare and not always_two:
             return separator
     return ""
 
 
 def _are_measures(distinct: Counter[str]) -> bool:
-    numbers = [_number(label) for label in distinct]
+    numbers = [read_number(label) for label in distinct]
     found = {number for number in numbers if number is not None}
     if not numbers or None in numbers:
         return False
@@ -182,7 +188,8 @@ def _first(raw: Iterable[Raw], wanted: Callable[[Raw], bool]) -> int:
     return next((i for i, label in enumerate(raw) if wanted(label)), 0)
 
 
-def _number(text: str) -> float | None:
+def read_number(text: str) -> float | None:
+    """A finite number, with a point or a comma before its decimals; None if it is none."""
     try:
         number = float(text.replace(",", ".") if _DECIMAL_COMMA.fullmatch(text) else text)
     except ValueError:
@@ -192,5 +199,5 @@ def _number(text: str) -> float | None:
 
 def _order(name: str) -> tuple[int, float, str]:
     """Numbers by size, before all else."""
-    number = _number(name)
+    number = read_number(name)
     return (1, 0.0, name) if number is None else (0, number, name)

@@ -76,7 +76,8 @@ class TextSubject(DividedSubject[LabelledTexts]):
 
 def read_texts(train: LabelledFiles, valid: LabelledFiles | None, recipe: ClassifyRecipe) -> TextSubject:
     """Read and check everything, before anything is written."""
-    texts, others = read_labelled(train), None if valid is None else read_labelled(valid)
+    many = recipe.labels == "classes" or (recipe.labels is None and bool(recipe.separator))
+    texts, others = read_labelled(train, many), None if valid is None else read_labelled(valid, many)
     require(
         others is None or others.n_texts == texts.n_texts,
         "Training and validation files do not have the same number of texts a line.",

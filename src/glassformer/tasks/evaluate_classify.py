@@ -128,7 +128,8 @@ def exam_of_texts(
     classifier: Classifier, files: LabelledFiles, memory: LabelledFiles | None, limit: int | None = None
 ) -> Exam:
     """Texts to test on, and baselines fitted on the memory."""
-    found = read_labelled(files)
+    many = classifier.labels.kind == "classes"
+    found = read_labelled(files, many)
     _check_texts(classifier, found)
     examples = spread(found.examples, limit)
     targets = classifier.labels.encode([e.label for e in examples], lambda i: examples[i].place)
@@ -144,7 +145,7 @@ def exam_of_texts(
     )
     if memory is None:
         return Exam(tested, {})
-    known = read_labelled(memory)
+    known = read_labelled(memory, many)
     _check_texts(classifier, known)
     labels = classifier.labels
     known_targets = labels.encode([e.label for e in known.examples], lambda i: known.examples[i].place)
