@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from glassformer.cli.main import run
+from glassformer.cli.transcribe import _shown
 from glassformer.data import microphone
 from glassformer.tasks.transcriber import Segment, Transcript
 from tests.data.sounds import write_sound
@@ -151,3 +152,8 @@ def test_the_microphone_answers_after_each_pause(
         code, out, err = call(capsys, "transcribe", model, *words)
         assert code == 2
         assert "--mic" in err
+
+
+def test_a_file_has_one_line_whatever_was_heard() -> None:
+    heard = Transcript("a.wav", "one\ntwo", 0.0, 1.0, [])
+    assert list(_shown(Path("a.wav"), heard, "text", as_json=False)) == ["one two"]

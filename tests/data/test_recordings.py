@@ -228,3 +228,15 @@ def test_no_part_is_too_long_and_no_sound_is_lost(plan: list[tuple[bool, float]]
         assert not covered[begin:end].any()
         covered[begin:end] = True
     assert not (np.abs(wave[~covered]) > 0.01).any()
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.csv", 'file,text\na.wav," one\n two  three"\nb.wav,four\n'),
+        ("a.jsonl", '{"path": "a.wav", "text": "one\\n\\ttwo three\\n"}\n{"path": "b.wav", "text": "four"}\n'),
+    ],
+)
+def test_transcripts_are_one_line(tmp_path: Path, name: str, content: str) -> None:
+    (tmp_path / name).write_text(content, encoding="utf-8")
+    assert rows(tmp_path / name) == [("a.wav", "one two three"), ("b.wav", "four")]

@@ -84,6 +84,6 @@ def _shown(file: Path, answer: "Answer", form: str, as_json: bool) -> Iterator[s
     elif as_json:
         yield json.dumps(dataclasses.asdict(answer), ensure_ascii=False)
     elif form == "text":
-        yield answer.text
+        yield " ".join(answer.text.splitlines())
     else:
         yield from subtitles(answer, form)

@@ -89,7 +89,7 @@ def read_recordings(files: RecordingFiles) -> Iterator[Recording | BadLine]:
             yield item
             continue
         path, clip = folder / item.source, folder / CLIPS / item.source
-        yield Recording(item.line, clip if not is_there(path) and is_there(clip) else path, item.target)
+        yield Recording(item.line, clip if not is_there(path) and is_there(clip) else path, _one_line(item.target))
 
 
 def recordings_fingerprint(files: RecordingFiles) -> str:
@@ -112,7 +112,7 @@ def _read_folder(folder: Path) -> Iterator[Recording | BadLine]:
     for number, path in enumerate(_sounds(folder), start=1):
         script = path.with_suffix(".txt")
         try:
-            text = " ".join(script.read_text(encoding="utf-8-sig").split())
+            text = _one_line(script.read_text(encoding="utf-8-sig"))
         except FileNotFoundError:
             yield BadLine(number, f"has no transcript: {script.name} is missing")
         except (OSError, UnicodeDecodeError):
@@ -120,6 +120,11 @@ def _read_folder(folder: Path) -> Iterator[Recording | BadLine]:
         else:
             ok = 0 < len(text) <= MOST
             yield Recording(number, path, text) if ok else BadLine(number, f"has an empty or endless {script.name}")
+
+
+def _one_line(text: str) -> str:
+    """Line breaks and tabs are not spoken."""
+    return " ".join(text.split())
 
 
 def _guess_columns(path: Path) -> tuple[str | None, str | None]:
