@@ -27,6 +27,7 @@ from glassformer.model.settings import (
     TokensSettings,
 )
 from glassformer.tasks.model_dir import LoadedModel, load_model, save_model
+from glassformer.tasks.template import talk_text
 from tests.builders import rough
 from tests.exchange.foreign_models import SENTENCES, byte_level_core, llama, logits_equal, save_huggingface
 
@@ -72,6 +73,27 @@ REWRITTEN = {
     ),
     "llama-some-biases": llama_like(attention=AttentionSettings(n_heads=4, bias="qk", rotary=RotarySettings())),
 }
+
+
+def test_a_mark_that_only_templates_put_in_front(tmp_path: Path) -> None:
+    """The tokenizer's bos_token is none of its texts, and yet a talk begins with it; so it goes out again."""
+    template = "{{ bos_token }}{{ messages[0]['content'] }}{{ eos_token }}"
+    import_model(save_huggingface(llama(), tmp_path / "theirs", chat_template=template), tmp_path / "ours")
+    loaded, talk = load_model(tmp_path / "ours"), [{"role": "user", "content": "Hi"}]
+    write_huggingface(loaded, tmp_path / "back")
+    words, theirs = (AutoTokenizer.from_pretrained(tmp_path / name) for name in ("back", "theirs"))
+    wanted = theirs.apply_chat_template(talk, tokenize=False)
+    assert wanted == "<|start|>Hi<|end|>" == talk_text(loaded.tokenizer, talk)
+    assert words.apply_chat_template(talk, tokenize=False) == wanted
+    assert words("Hi").input_ids == theirs("Hi").input_ids == loaded.tokenizer.encode("Hi")
+    assert json.loads((tmp_path / "back" / "config.json").read_text())["bos_token_id"] == 0
+
+
+def test_without_such_a_mark_none_is_named(tmp_path: Path) -> None:
+    folder = save_huggingface(llama(), tmp_path / "theirs", bos_token=None)
+    import_model(folder, tmp_path / "ours")
+    write_huggingface(load_model(tmp_path / "ours"), tmp_path / "back")
+    assert AutoTokenizer.from_pretrained(tmp_path / "back").bos_token is None
 
 
 def ours() -> Tokenizer:

@@ -11,7 +11,7 @@ from glassformer.errors import UserError
 from glassformer.tasks.chat import Chat
 from glassformer.tasks.completer import Completer
 from glassformer.tasks.model_dir import LoadedModel
-from glassformer.tasks.template import render
+from glassformer.tasks.template import render, talk_text
 from tests.tasks.test_marks import foreign, small_model
 
 TEMPLATE = (
@@ -50,6 +50,28 @@ def test_what_templates_use_works() -> None:
     assert render(template, TALK, "<|start|>", "<|end|>") == wanted
 
 
+@pytest.mark.parametrize(
+    "template",
+    [
+        "{% if tools is none and documents is none %}plain{% endif %}{% if tools is not none %}tools{% endif %}",
+        "{{ messages | tojson }}",
+        "{{ messages[0] | tojson(indent=2) }}{{ {'b': [1, none], 'a': 'ü<&>'} | tojson }}",
+        "{{ messages | tojson(separators=(',', ':'), sort_keys=true, ensure_ascii=true) }}",
+        "{% for m in messages %}{% if loop.first %}{% continue %}{% endif %}{{ m.content }}{% break %}{% endfor %}",
+        "{% for m in messages %}\n{% generation %}{% set x = m.content %}{{ x }}{% endgeneration %}{{ x }}{% endfor %}",
+        "{{ bos_token }}{{ messages[0].content }}{{ eos_token }}",
+    ],
+)
+def test_what_hugging_face_gives_to_templates(template: str) -> None:
+    talk = [{"role": "user", "content": 'Grüße <b>it\'s</b> & "x"'}, *TALK[1:]]
+    tokenizer = foreign(Marks(None, (257,), template, named_start=256))
+    theirs = PreTrainedTokenizerFast(tokenizer_object=tokenizer.core, bos_token="<|start|>", eos_token="<|end|>")
+    theirs.chat_template = template
+    wanted = theirs.apply_chat_template(talk, tokenize=False)
+    assert talk_text(tokenizer, talk) == wanted
+    assert wanted
+
+
 def test_a_talk_remembers() -> None:
     chat = Chat(completer(TEMPLATE), system="Be brief.")
     options = CompleteOptions(max_tokens=3, seed=1)
@@ -82,6 +104,9 @@ def test_without_a_template_there_is_no_chat() -> None:
         "{% set s = 'x' %}" + "{% set s = s + s %}" * 60,
         "{% set s = 'x' %}" + "{% set s = [s, s] | join %}" * 60,
         "{{ '%999999999d' % 1 }}",
+        "{% set s = 'x' %}" + "{% set s = [s, s] %}" * 60 + "{% set t = s | tojson %}",
+        "{% set t = [1, 2] | tojson(indent=999999999) %}",
+        "{% set t = [1, 2] | tojson(indent='x' ~ messages) %}",
         "{% macro f(n) %}{% if n %}{{ f(n - 1) }}{{ f(n - 1) }}{% endif %}{% endmacro %}{{ f(60) }}",
         "{% for i in messages recursive %}{% if loop.depth < 90 %}{{ loop(messages) }}{% endif %}{% endfor %}",
     ],

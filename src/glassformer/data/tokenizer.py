@@ -39,6 +39,11 @@ class Marks:
     ends: tuple[int, ...] = (END,)
     chat_template: str | None = None
     mask: int | None = None  # stands for a blank that is to be filled
+    named_start: int | None = None  # what chat templates call bos_token, also where nothing puts it in front by itself
+
+    @property
+    def bos(self) -> int | None:
+        return self.start if self.named_start is None else self.named_start
 
 
 class Tokenizer:

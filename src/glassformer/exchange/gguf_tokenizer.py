@@ -63,7 +63,7 @@ def read_tokenizer(file: GgufFile) -> Tokenizer:
     marks = read_marks(file, len(pieces))
     special = {i for i, k in enumerate(kinds) if k in (UNKNOWN, CONTROL)}
     # Some files call their marks plain tokens.
-    special |= {*marks.ends} | (set() if marks.start is None else {marks.start})
+    special |= {*marks.ends} | (set() if marks.bos is None else {marks.bos})
     words = {i for i, k in enumerate(kinds) if k == USER_DEFINED} - special
     try:
         if kind == "gpt2":
@@ -102,7 +102,10 @@ def read_marks(file: GgufFile, n_tokens: int | None = None) -> Marks:
     kind, cut = (file.get(f"tokenizer.ggml.{name}", str, "") for name in ("model", "pre"))
     begins = file.get("tokenizer.ggml.add_bos_token", bool, kind == "llama" or CUTS.get(cut) is _like_llama3)
     ends = dict.fromkeys(end for end in map(mark, ("eos", "eot", "eom")) if end is not None)
-    return Marks(mark("bos") if begins else None, tuple(ends), file.get("tokenizer.chat_template", str))
+    start, bos = mark("bos") if begins else None, file.get("tokenizer.ggml.bos_token_id", int)
+    if bos is not None and not 0 <= bos < (n_tokens or bos + 1):  # a number that means none
+        bos = None
+    return Marks(start, tuple(ends), file.get("tokenizer.chat_template", str), named_start=bos)
 
 
 def _byte_level(file: GgufFile, pieces: list[str], special: set[int], words: set[int], start: int | None) -> Core:

@@ -153,7 +153,7 @@ def _write_tokenizer(folder: Path, tokenizer: Tokenizer, config: Mapping[str, An
     end = tokenizer.piece(marks.ends[0])
     about = {
         "tokenizer_class": "PreTrainedTokenizerFast",
-        "bos_token": tokenizer.piece(marks.start) if marks.start is not None else end,
+        "bos_token": tokenizer.piece(marks.bos) if marks.bos is not None else None,
         "eos_token": end,
         "pad_token": tokenizer.piece(PAD) if tokenizer.is_ours else end,
         "model_max_length": config.get("n_positions", config.get("max_position_embeddings")),

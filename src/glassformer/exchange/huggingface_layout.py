@@ -81,7 +81,8 @@ def make_config(settings: DecoderOnlySettings, marks: Marks, context: int | None
         "vocab_size": settings.source.vocab_size,
         "tie_word_embeddings": settings.tie_output,
         "initializer_range": 0.02 if settings.init_std is None else settings.init_std,
-        "bos_token_id": marks.start if marks.start is not None else next(iter(ends), None),
+        # Where nothing is said to begin a text, the end of the one before does.
+        "bos_token_id": marks.bos if marks.bos is not None else next(iter(ends), None),
         "eos_token_id": ends[0] if len(ends) == 1 else ends or None,
         "dtype": "float32",
     }

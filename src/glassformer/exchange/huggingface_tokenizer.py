@@ -3,6 +3,7 @@
 A tokenizer.json, GPT-2's vocab.json and merges.txt, or BERT's vocab.txt (`huggingface_words.py`).
 """
 
+import itertools
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from glassformer.exchange.huggingface_words import adapt, core_from_vocabulary, 
 
 # GPT-2's files, under their names today and under their first ones.
 PAIRS = (("vocab.json", "merges.txt"), ("encoder.json", "vocab.bpe"))
+N_TRIED = 1000
 GPT2_MARK = "<|endoftext|>"
 COPY = "Copy it again from where it came."
 
@@ -29,7 +31,8 @@ def read_tokenizer(
     about = _read_maybe(folder / "tokenizer_config.json")
     if config.get("model_type") != "bert":
         core = _find(folder, config) if given is None else load_core(given)
-        return Tokenizer(core, _read_marks(folder, config, core, about))
+        is_whole = given is not None or (folder / "tokenizer.json").exists()
+        return Tokenizer(core, _read_marks(folder, config, core, about, is_whole))
     names = {**_read_maybe(folder / "special_tokens_map.json"), **about}
     words, whole = folder / "vocab.txt", folder / "tokenizer.json"
     if given is None and words.exists() and not whole.exists():
@@ -116,7 +119,7 @@ def _added_tokens(folder: Path, about: Mapping[str, Any]) -> list[tuple[int, str
     return sorted(found, key=lambda one: one[0])
 
 
-def _read_marks(folder: Path, config: Mapping[str, Any], core: Core, about: Mapping[str, Any]) -> Marks:
+def _read_marks(folder: Path, config: Mapping[str, Any], core: Core, about: Mapping[str, Any], is_whole: bool) -> Marks:
     """What the tokenizer puts in front by itself, every mark that may end a text, and the chat template."""
     named, generation = (_read_maybe(folder / name) for name in ("special_tokens_map.json", "generation_config.json"))
     n_tokens = core.get_vocab_size()
@@ -127,16 +130,21 @@ def _read_marks(folder: Path, config: Mapping[str, Any], core: Core, about: Mapp
         ends |= dict.fromkeys(i for i in (given if isinstance(given, list) else [given]) if type(i) is int)
     if not ends and (i := core.token_to_id(GPT2_MARK)) is not None:
         ends[i] = None
-    start = put_in_front(core)
-    if start is None and about.get("add_bos_token") is True:
-        start = _token_id(about.get("bos_token"), core)
-    return Marks(start, tuple(i for i in ends if 0 <= i < n_tokens), _chat_template(folder, about))
+    start, bos = put_in_front(core), _token_id({**named, **about}.get("bos_token"), core)
+    # A tokenizer.json says itself what it puts in front; then transformers does not read this field.
+    if start is None and about.get("add_bos_token") is True and not is_whole:
+        start = bos
+    ends_known = tuple(i for i in ends if 0 <= i < n_tokens)
+    return Marks(start, ends_known, _chat_template(folder, about), named_start=bos)
 
 
 def put_in_front(core: Core) -> int | None:
-    """The mark that the tokenizer itself puts before a text."""
-    plain, marked = (core.encode("a", add_special_tokens=marks).ids for marks in (False, True))
-    return int(marked[0]) if marked[1 : 1 + len(plain)] == plain else None
+    """The mark that the tokenizer itself puts before a text; some know no "a", but their own pieces they know."""
+    for text in ("a", *itertools.islice(core.get_vocab(with_added_tokens=False), N_TRIED)):
+        plain, marked = (core.encode(text, add_special_tokens=marks).ids for marks in (False, True))
+        if plain:
+            break
+    return int(marked[0]) if len(marked) > len(plain) and marked[1 : 1 + len(plain)] == plain else None
 
 
 def _token_id(token: Any, core: Core) -> int | None:

@@ -200,7 +200,7 @@ def _read_settings(folder: Path) -> dict[str, Any]:
 def _check_vocabulary(settings: ModelSettings, target: Tokenizer, source: Tokenizer, folder: Path) -> None:
     expected = [(getattr(settings, side, None), t) for side, t in (("source", source), ("target", target))]
     marks = target.marks
-    for mark in (() if marks.start is None else (marks.start,)) + marks.ends:
+    for mark in (*(mark for mark in (marks.start, marks.bos) if mark is not None), *marks.ends):
         known = 0 <= mark < target.vocab_size
         require(known, f"settings.json in {folder} has the mark {mark}, which is no token.", "Import the model again.")
     for front_end, tokenizer in expected:

@@ -5,11 +5,14 @@ nothing, without what could fill the memory. Rounds of loops, calls, and the tex
 from one purse, so that a template comes to its end soon; what it makes is counted as it comes.
 """
 
+import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from jinja2 import TemplateError, nodes
+from jinja2.ext import Extension, loopcontrols
+from jinja2.parser import Parser
 from jinja2.runtime import Context
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.visitor import NodeTransformer
@@ -22,6 +25,8 @@ MOST = 1 << 22  # characters of a rendered talk
 PURSE = 1 << 27  # characters that one rendering may join, again and again
 ROUND = 1 << 10  # what a round of a loop costs, and a call
 GROWING = {"center", "ljust", "rjust", "zfill", "expandtabs", "format", "format_map", "join", "indent"}
+PIECE = 1 << 8  # what a piece of JSON costs
+WIDEST = 16  # spaces that JSON may be indented by
 PLACE = "\ue000{}\ue001"  # stands for a message while the template runs
 
 
@@ -33,7 +38,7 @@ def talk_text(tokenizer: Tokenizer, messages: Sequence[Message], answering: bool
             "There are messages, but the model carries no chat template to read them by.",
             "Start from an instruction-tuned model that was imported, or give plain text.",
         )
-    start = tokenizer.piece(marks.start) if marks.start is not None else ""
+    start = tokenizer.piece(marks.bos) if marks.bos is not None else ""
     return render(marks.chat_template, list(messages), start, tokenizer.piece(marks.ends[0]), answering)
 
 
@@ -67,6 +72,16 @@ class _Metered(NodeTransformer):
         return _filtered(nodes.List(node.nodes, lineno=node.lineno), "paid_text")
 
 
+class _Generation(Extension):
+    """{% generation %}: what the model itself says; it is marked for training elsewhere, and is text here."""
+
+    tags = {"generation"}  # noqa: RUF012 (named by Jinja)
+
+    def parse(self, parser: Parser) -> nodes.Node:
+        line = next(parser.stream).lineno
+        return nodes.Scope(parser.parse_statements(("name:endgeneration",), drop_needle=True), lineno=line)
+
+
 def _filtered(node: nodes.Node, name: str) -> nodes.Expr:
     return nodes.Filter(node, name, [], [], None, None, lineno=node.lineno)
 
@@ -77,10 +92,11 @@ class _Environment(ImmutableSandboxedEnvironment):
     intercepted_binops = frozenset({"*", "**", "+", "%"})
 
     def __init__(self) -> None:
-        super().__init__(trim_blocks=True, lstrip_blocks=True)
+        super().__init__(trim_blocks=True, lstrip_blocks=True, extensions=[_Generation, loopcontrols])
         self.purse = PURSE
         self.filters = {n: f for n, f in self.filters.items() if n not in GROWING}
         self.filters |= {"paid_rounds": self._rounds, "paid_text": self._text, "join": self._join}
+        self.filters["tojson"] = self._json
 
     def pay(self, price: int) -> None:
         self.purse -= price
@@ -123,6 +139,25 @@ class _Environment(ImmutableSandboxedEnvironment):
         found = values if attribute is None else (self.getitem(value, attribute) for value in values)
         return self._text(found, str(d))
 
+    def _json(
+        self,
+        value: Any,
+        ensure_ascii: bool = False,
+        indent: int | str | None = None,
+        separators: tuple[str, str] | None = None,
+        sort_keys: bool = False,
+    ) -> str:
+        """As transformers has it: letters as they are, and keys in their order. It is paid piece by piece."""
+        wide = len(indent) if isinstance(indent, str) else indent or 0
+        if wide > WIDEST:
+            raise ValueError(f"it may not indent by {wide}")
+        how = json.JSONEncoder(ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
+        parts = []
+        for part in how.iterencode(value):  # small ones, each of which takes its time
+            parts.append(part)
+            self.pay(len(part) + PIECE)
+        return "".join(parts)
+
 
 def render(template: str, messages: list[Message], start: str, end: str, answering: bool = True) -> str:
     """The messages in the template, which is told whether to begin the model's answer."""
@@ -134,6 +169,7 @@ def render(template: str, messages: list[Message], start: str, end: str, answeri
     environment.globals["raise_exception"] = refuse
     environment.globals["strftime_now"] = lambda form: datetime.now(UTC).strftime(form)
     given = {"messages": messages, "add_generation_prompt": answering, "bos_token": start, "eos_token": end}
+    given |= {"tools": None, "documents": None}  # as transformers gives them
     parts, size = [], 0
     try:
         for part in environment.from_string(template).generate(given):
