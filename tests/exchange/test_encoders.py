@@ -1,5 +1,6 @@
 """BERT and ViT directories: what transformers saved gives the same states, scores and tokens, and goes back."""
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from PIL import Image
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 from transformers import AutoImageProcessor, AutoTokenizer, BertConfig, BertForPreTraining, PreTrainedModel
@@ -16,6 +18,7 @@ from transformers import AutoImageProcessor, AutoTokenizer, BertConfig, BertForP
 from glassformer import config
 from glassformer.data.framing import Framing
 from glassformer.data.labels import Labels
+from glassformer.data.picture_file import array_picture
 from glassformer.data.tokenizer import train_tokenizer
 from glassformer.errors import UserError
 from glassformer.exchange.huggingface_export import write_huggingface
@@ -157,6 +160,22 @@ def test_labels_are_named(tmp_path: Path) -> None:
     assert config.parse(Labels, about["labels"], "about").kind == "classes"
     about = bring(save_bert(judge(id2label={0: "x"}), tmp_path / "c" / "theirs")).about
     assert config.parse(Labels, about["labels"], "about") == Labels("number")
+
+
+def test_one_label_of_which_several_may_hold(tmp_path: Path) -> None:
+    theirs = judge(id2label={0: "toxic"}, problem_type="multi_label_classification")
+    folder = save_bert(theirs, tmp_path / "theirs")
+    loaded, words = bring(folder), AutoTokenizer.from_pretrained(folder)
+    assert config.parse(Labels, loaded.about["labels"], "about") == Labels("classes", ("toxic",), ",")
+    [answer] = Classifier(loaded).classify([SENTENCES[0]])
+    with torch.no_grad():
+        wanted = theirs(**words(SENTENCES[0], return_tensors="pt")).logits.sigmoid().item()
+    assert answer.probabilities["toxic"] == pytest.approx(wanted, abs=1e-5)
+
+
+def test_several_numbers_a_text_are_refused(tmp_path: Path) -> None:
+    refused(save_bert(judge(problem_type="regression"), tmp_path / "theirs"), "gives one number a text, not 3")
+    refused(save_vit(vit_judge(problem_type="regression"), tmp_path / "more" / "theirs"), "tells classes of pictures")
 
 
 def test_classes_of_the_same_name(tmp_path: Path) -> None:
@@ -310,6 +329,35 @@ def test_a_config_that_does_not_fit(changes: dict[str, Any], message: str, folde
     refused(folder, message)
 
 
+def test_what_is_read_is_named(folder: Path) -> None:
+    """As a user finds it in a config.json, and not as it is called here."""
+    hints = []
+    for changes in ({"model_type": "roberta"}, {"model_type": "bert", "architectures": ["BertForTokenClassification"]}):
+        change_json(folder / "config.json", **changes)
+        with pytest.raises(UserError) as caught:
+            import_model(folder, folder.parent / "ours")
+        hints.append(caught.value.hint)
+    assert hints[0] == "Glassformer reads bert, gpt2, llama, mistral, qwen2, vit, whisper."
+    names = "BertForMaskedLM, BertForSequenceClassification, BertModel"
+    assert hints[1] == f"Glassformer reads {names}."
+
+
+@pytest.mark.parametrize("make", [masked, judge, vit_judge])
+def test_what_a_config_leaves_out_is_what_transformers_takes(make: Any, tmp_path: Path) -> None:
+    theirs = make()
+    folder = (save_vit if make is vit_judge else save_bert)(theirs, tmp_path / "theirs")
+    said = json.loads((folder / "config.json").read_text())
+    left_out = ("hidden_act", "initializer_range", "hidden_dropout_prob", "attention_probs_dropout_prob")
+    (folder / "config.json").write_text(json.dumps({k: v for k, v in said.items() if k not in left_out}))
+    settings = bring(folder).model.settings
+    assert {name: getattr(type(theirs.config)(), name) for name in left_out} == {
+        "hidden_act": settings.encoder.feed_forward.activation,
+        "initializer_range": settings.init_std,
+        "hidden_dropout_prob": settings.encoder.dropout,
+        "attention_probs_dropout_prob": settings.encoder.attention.dropout,
+    }
+
+
 def test_vocabularies_that_do_not_fit(folder: Path) -> None:
     path = folder / "vocab.txt"
     path.write_text("\n".join([*VOCABULARY, *"αβγδ"]) + "\n")
@@ -440,6 +488,49 @@ def test_pictures_are_prepared_as_transformers_does(tmp_path: Path) -> None:
 def test_pictures_are_stretched_or_cut(changes: dict[str, Any], fit: str, tmp_path: Path) -> None:
     _, use = use_of(bring(save_vit(vit_judge(), tmp_path / "theirs", **changes)))
     assert use.fit == fit
+
+
+SOFT = np.add.outer(np.sin(np.arange(40) / 9), np.cos(np.arange(23) / 7))  # a picture that is not square
+PICTURE = np.stack([(SOFT * a * 30 + 128).astype(np.uint8) for a in (1.0, 1.5, -1.2)], axis=-1)
+
+
+def prepared(folder: Path) -> np.ndarray:
+    processor = AutoImageProcessor.from_pretrained(folder)
+    return np.asarray(processor(Image.fromarray(PICTURE), return_tensors="np")["pixel_values"][0])
+
+
+@pytest.mark.parametrize("resample", [2, 3])
+def test_pictures_that_are_cut_go_out_again(resample: int, tmp_path: Path) -> None:
+    crop = {"image_processor_type": "CLIPImageProcessor", "size": {"shortest_edge": 12}, "do_center_crop": True}
+    folder = save_vit(
+        vit_judge(), tmp_path / "theirs", **crop, crop_size={"height": 12, "width": 12}, resample=resample
+    )
+    loaded = bring(folder)
+    report = write_huggingface(loaded, tmp_path / "back")
+    assert "transformers rounds" in report["checks"][-1]["found"]
+    source, use = use_of(loaded)
+    seen = (array_picture(PICTURE, use.frame(source)) / 255 - np.array(use.mean)) / np.array(use.std)
+    back = prepared(tmp_path / "back")
+    np.testing.assert_allclose(back, prepared(folder))
+    stretched = prepared(write_and_stretch(loaded, tmp_path / "stretched"))
+    # Less than a pixel apart, where stretching is far off.
+    assert np.abs(back - seen.transpose(2, 0, 1)).mean() < 0.1 * np.abs(stretched - back).mean()
+
+
+def write_and_stretch(loaded: LoadedModel, folder: Path) -> Path:
+    pictures = {**loaded.about["pictures"], "fit": "stretch"}
+    write_huggingface(dataclasses.replace(loaded, about={**loaded.about, "pictures": pictures}), folder)
+    return folder
+
+
+@pytest.mark.parametrize(("size", "fit"), [(12, "pad"), ([8, 16], "crop")])
+def test_pictures_that_no_processor_prepares(size: Any, fit: str, tmp_path: Path) -> None:
+    loaded = bring(save_vit(vit_judge(image_size=size), tmp_path / "theirs"))
+    loaded.about["pictures"]["fit"] = fit
+    report = write_huggingface(loaded, tmp_path / "back")
+    assert [check["passed"] for check in report["checks"]].count(False) == 1
+    card = (tmp_path / "back" / "README.md").read_text()
+    assert f"they are {'padded' if fit == 'pad' else 'cut'} to" in card
 
 
 def test_weights_that_are_no_numbers(tmp_path: Path) -> None:

@@ -68,7 +68,7 @@ def test_byte_level_tokens_and_marks(tmp_path: Path) -> None:
             ours.encode(text) == theirs(text, add_special_tokens=False).input_ids == byte_level_core().encode(text).ids
         )
         assert ours.decode(ours.encode(text)) == text
-    assert (ours.marks.start, ours.marks.ends) == (None, (1,))
+    assert (ours.marks.start, ours.marks.bos, ours.marks.ends) == (None, 0, (1,))
     assert ours.marks.chat_template == "{{ messages[0]['content'] }}"
     assert 1 not in ours.encode("<|end|>")
     assert ours.encode_marked("<|end|>") == [1]
@@ -224,7 +224,7 @@ def write_strange(tmp_path: Path, change: Callable[[gguf.GGUFWriter], None]) -> 
         (lambda w: w.add_tensor("blk.0.ssm.weight", np.ones(4, np.float32)), "no place for the tensor 'blk.0.ssm"),
         (lambda w: w.add_tensor("blk.9.attn_norm.weight", np.ones(32, np.float32)), "has no place in it"),
         (lambda w: w.add_tensor("output_norm.weight", np.ones(31, np.float32)), r"has shape \(31,\)"),
-        (lambda _: None, "nothing is given for decoder.norm.weight"),
+        (lambda _: None, "the model that .*m.gguf describes: nothing is given for decoder.norm.weight"),
         (lambda w: w.add_eot_token_id(9999), "its eot mark 9999 is no token"),
     ],
 )

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from tokenizers import Tokenizer as Core
+from tokenizers import models, pre_tokenizers, processors
 from transformers import AutoTokenizer, LlamaForCausalLM
 
 from glassformer.errors import UserError
@@ -113,6 +115,34 @@ def test_gpt2_s_own_files(names: tuple[str, str], tmp_path: Path) -> None:
     for text in SENTENCES:
         assert tokenizer.encode(text) == byte_level_core().encode(text).ids
         assert tokenizer.decode(tokenizer.encode(text)) == text
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_add_bos_token_counts_only_without_a_tokenizer_json(whole: bool, tmp_path: Path) -> None:
+    folder = save_huggingface(gpt2(), tmp_path / "theirs")
+    folder = folder if whole else as_pair(folder)
+    about = {"tokenizer_class": "GPT2Tokenizer", "add_bos_token": True, "bos_token": "<|start|>"}
+    about |= {"eos_token": "<|end|>", "unk_token": "<|end|>"}
+    (folder / "tokenizer_config.json").write_text(json.dumps(about))
+    marks, theirs = bring(folder).tokenizer.marks, AutoTokenizer.from_pretrained(folder)
+    assert (marks.start is not None) == (theirs("hi").input_ids[0] == 0) == (not whole)
+    assert marks.bos == theirs.bos_token_id == 0
+
+
+@pytest.mark.parametrize("marks", ["none", "start", "end"])
+def test_a_tokenizer_that_knows_few_letters(marks: str, tmp_path: Path) -> None:
+    """No token stands for what is unknown: "a" is nothing at all."""
+    core = Core(models.BPE({"<|start|>": 0, "<|end|>": 1, "A": 2, "C": 3, "G": 4, "T": 5}, []))
+    core.pre_tokenizer = pre_tokenizers.Split("", "isolated")
+    form = {"none": "$A", "start": "<|start|> $A", "end": "$A <|end|>"}[marks]
+    core.post_processor = processors.TemplateProcessing(
+        single=form, pair="$A $B", special_tokens=[("<|start|>", 0), ("<|end|>", 1)]
+    )
+    folder = save_huggingface(llama(), tmp_path / "theirs")
+    core.save(str(folder / "tokenizer.json"))
+    tokenizer, theirs = bring(folder).tokenizer, AutoTokenizer.from_pretrained(folder)
+    assert tokenizer.marks.start == (0 if marks == "start" else None)
+    assert tokenizer.encode("GATTACA") == theirs("GATTACA", add_special_tokens=False).input_ids == [4, 2, 5, 5, 2, 3, 2]
 
 
 TALK = "<|user|>hi <think>so</think> there"
@@ -357,6 +387,51 @@ def test_any_value_is_read_or_refused(name: str, tmp_path: Path) -> None:
     (folder / name).write_text(json.dumps(good))
     foreign = read_foreign(folder)  # the good one is still good
     prove(foreign, convert(foreign))
+
+
+@pytest.mark.parametrize("make", [gpt2, llama, mistral, qwen2])
+def test_what_a_config_leaves_out_is_what_transformers_takes(make: Any, tmp_path: Path) -> None:
+    theirs = make()
+    folder = save_huggingface(theirs, tmp_path / "theirs")
+    said = json.loads((folder / "config.json").read_text())
+    left_out = {"activation_function", "rms_norm_eps", "hidden_act", "initializer_range", "layer_norm_epsilon"}
+    left_out |= {"embd_pdrop", "attn_pdrop", "resid_pdrop", "attention_dropout"}
+    (folder / "config.json").write_text(json.dumps({k: v for k, v in said.items() if k not in left_out}))
+    loaded = bring(folder)
+    logits_equal(loaded.model, type(theirs).from_pretrained(folder).eval())
+    usual = type(theirs.config)()
+    settings = loaded.model.settings
+    assert settings.init_std == usual.initializer_range
+    assert settings.source.dropout == getattr(usual, "embd_pdrop", 0.0)
+    assert settings.decoder.dropout == getattr(usual, "resid_pdrop", 0.0)
+    assert settings.decoder.attention.dropout == getattr(usual, "attn_pdrop", 0.0)
+
+
+@pytest.mark.parametrize(
+    ("scaling", "fits"),
+    [
+        ({"type": "linear", "factor": 2.0}, True),
+        ({"rope_type": "linear", "factor": 2.0, "rope_theta": 1e4}, True),
+        ({}, True),
+        (None, True),
+        ({"type": "linear", "factor": 4.0}, False),
+        ({"rope_type": "default"}, False),
+    ],
+)
+def test_turns_that_are_told_twice(scaling: Any, fits: bool, tmp_path: Path) -> None:
+    theirs = llama(rope_parameters={"rope_theta": 1e4, "rope_type": "linear", "factor": 2.0})
+    folder = save_huggingface(theirs, tmp_path / "theirs")
+    change_json(folder / "config.json", rope_scaling=scaling)
+    if fits:
+        logits_equal(bring(folder).model, theirs)
+    else:
+        refused(folder, "finds something else in rope_parameters")
+
+
+def test_a_mistral_of_another_kind(tmp_path: Path) -> None:
+    folder = save_huggingface(mistral(), tmp_path / "theirs")
+    change_json(folder / "config.json", architectures=["MistralForTokenClassification"])
+    refused(folder, "architectures = .*MistralForTokenClassification")
 
 
 def test_the_place_and_the_source_are_checked_first(folder: Path, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from glassformer.exchange.foreign import Foreign, Progress, read_settings
 from glassformer.exchange.gguf_file import GgufFile
 from glassformer.exchange.gguf_rope import TABLE, read_rope
 from glassformer.exchange.gguf_tokenizer import read_marks, read_tokenizer
+from glassformer.exchange.huggingface_settings import ORIGIN
 from glassformer.exchange.huggingface_tokenizer import load_core
 
 NAMES = {
@@ -125,6 +126,7 @@ def _config(file: GgufFile, shapes: dict[str, tuple[int, ...]]) -> dict[str, Any
         "tie_word_embeddings": "lm_head.weight" not in shapes,
         "attention_bias": "model.layers.0.self_attn.q_proj.bias" in shapes,
         "mlp_bias": "model.layers.0.mlp.up_proj.bias" in shapes,
+        ORIGIN: str(file.path),
         "hidden_act": "silu",
         "initializer_range": 0.02,
     }

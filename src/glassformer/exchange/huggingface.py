@@ -18,11 +18,13 @@ from torch import Tensor
 
 from glassformer.config import parse, read_toml
 from glassformer.errors import UserError, require
-from glassformer.exchange.huggingface_settings import READERS, Config
+from glassformer.exchange.huggingface_kin import ARCHITECTURES as KIN
+from glassformer.exchange.huggingface_settings import OUR_OWN, READERS, Config, belonging, origin
 from glassformer.model import build_empty
 from glassformer.model.settings import ModelSettings
 
 Names = dict[str, str | list[str]]
+NOT_IMPORTED = {"marian"}  # its names are known, but not its tokenizer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +43,7 @@ class Family:
     weights: Names
     architectures: dict[str, Head]
     requires: dict[str, bool | str] = field(default_factory=dict)
-    defaults: dict[str, bool | int | float] = field(default_factory=dict)
+    defaults: dict[str, bool | int | float | str] = field(default_factory=dict)
     endings: dict[str, str] = field(default_factory=dict)
     transposed: list[str] = field(default_factory=list)
     ignore: list[str] = field(default_factory=list)
@@ -56,11 +58,11 @@ def settings_from_config(config: Mapping[str, Any]) -> ModelSettings:
     wrong += ["quantization_config"] if "quantization_config" in given else []
     require(
         not wrong,
-        f"config.json has {', '.join(wrong)}, which Glassformer lacks.",
+        f"{origin(config)} has {', '.join(wrong)}, which Glassformer lacks.",
         "Take a model without it.",
     )
     data = READERS[config["model_type"]](Config({**family.defaults, **given}), architecture)
-    settings: ModelSettings = parse(ModelSettings, data, "config.json")
+    settings: ModelSettings = parse(ModelSettings, data, origin(config))
     return settings
 
 
@@ -89,7 +91,7 @@ def rename(config: Mapping[str, Any], names: Iterable[str]) -> dict[str, tuple[s
     require(
         not unknown,
         f"{architecture} has no place for the weights {', '.join(unknown)}.",
-        "Take the config.json that belongs to the weights.",
+        belonging(config),
     )
     return renamed
 
@@ -115,8 +117,8 @@ def convert_weights(state: Mapping[str, Tensor], config: Mapping[str, Any]) -> d
         problems.append(f"nothing is given for {', '.join(missing)}")
     require(
         not problems,
-        f"The weights do not fit the model that config.json describes: {'; '.join(problems)}.",
-        "Take the config.json that belongs to the weights.",
+        f"The weights do not fit the model that {origin(config)} describes: {'; '.join(problems)}.",
+        belonging(config),
     )
     return {name: found[first[id(weight)]].contiguous() for name, weight in wanted.items()}
 
@@ -151,17 +153,20 @@ def _template(name: str, family: Family) -> tuple[str, str]:
 def find_family(config: Mapping[str, Any]) -> tuple[Family, str]:
     """The family and architecture that a config.json names."""
     families, kind = _families(), str(config.get("model_type"))
-    if kind not in families:
-        raise UserError(f"config.json has model_type = {kind}, which cannot be read.", _known(families))
-    family, given = families[kind], config.get("architectures")
+    given = config.get("architectures")
+    if kind not in (*families, *KIN):
+        known = ", ".join(sorted({*families, *KIN} - NOT_IMPORTED))
+        raise UserError(
+            f"{origin(config)} has model_type = {kind}, which cannot be read.", f"Glassformer reads {known}."
+        )
+    architectures = [KIN[kind]] if kind in KIN else list(families[kind].architectures)
     architecture = given[0] if isinstance(given, list) and given else None
-    if architecture not in list(family.architectures):
-        raise UserError(f"config.json has architectures = {given}, which cannot be read.", _known(family.architectures))
-    return family, str(architecture)
-
-
-def _known(names: Iterable[str]) -> str:
-    return f"Glassformer reads {', '.join(names)}."
+    if kind in KIN or architecture not in architectures:
+        known = ", ".join(name for name in architectures if name not in OUR_OWN)
+        raise UserError(
+            f"{origin(config)} has architectures = {given}, which cannot be read.", f"Glassformer reads {known}."
+        )
+    return families[kind], str(architecture)
 
 
 @functools.cache

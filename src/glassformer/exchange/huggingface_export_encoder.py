@@ -19,7 +19,7 @@ from glassformer.exchange.huggingface_encoder_layout import make_encoder_config
 from glassformer.exchange.huggingface_settings import VIT_ALONE
 from glassformer.exchange.huggingface_use import PREPROCESSOR, preprocessor_config
 from glassformer.exchange.huggingface_words import frame
-from glassformer.exchange.proof import Check, compare, prove, sample_ids, sample_picture
+from glassformer.exchange.proof import Check, check_pictures, compare, prove, sample_ids, sample_picture
 from glassformer.exchange.sentence_transformers import ARCHITECTURE, POOLINGS
 from glassformer.model import EncoderOnly
 from glassformer.tasks.model_dir import LoadedModel
@@ -45,7 +45,10 @@ def write_encoder(loaded: LoadedModel, model: EncoderOnly, folder: Path) -> tupl
             _write_modules(folder, config, longest)
     else:
         _write_json(folder / PREPROCESSOR, preprocessor_config(loaded.about, model.settings))
-    return told["architectures"][0], _prove(folder, model)
+    checks = _prove(folder, model)
+    more = check_pictures(loaded.about, model.settings) if loaded.words is None else []
+    checks += [check for check in more if check not in checks]
+    return told["architectures"][0], checks
 
 
 def encoder_weights(model: EncoderOnly, config: Mapping[str, Any]) -> dict[str, Tensor]:

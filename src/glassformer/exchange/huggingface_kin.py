@@ -17,7 +17,9 @@ def as_known(config: Mapping[str, Any]) -> dict[str, Any]:
     kind = str(config.get("model_type"))
     if kind not in ARCHITECTURES or (config.get("architectures") or [ARCHITECTURES[kind]]) != [ARCHITECTURES[kind]]:
         return dict(config)
-    window = config.get("sliding_window") if kind == "mistral" or config.get("use_sliding_window") else None
+    # Where nothing is said, transformers takes 4,096; null means all.
+    looks_back = kind == "mistral" or config.get("use_sliding_window")
+    window = config.get("sliding_window", 4096) if looks_back else None
     context = [n for n in (config.get("max_position_embeddings"), window) if isinstance(n, int)]
     return {
         **config,

@@ -3,19 +3,22 @@
 Each function reads a config whose defaults are filled in and gives plain data; `glassformer.config` checks it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from glassformer.errors import UserError, require
 
 Data = dict[str, Any]
+ORIGIN = "(origin)"  # a field of our own
 
 ACTIVATIONS = {
     **{name: name for name in ("relu", "gelu", "silu", "tanh")},
     **{"gelu_python": "gelu", "swish": "silu"},
     **dict.fromkeys(("gelu_new", "gelu_fast", "gelu_pytorch_tanh"), "gelu_tanh"),
 }
+MANY = "multi_label_classification"  # several labels may hold at once
 VIT_ALONE = "ViTWithoutPooler"  # a name of our own: the vector of a picture is the state of its class token
+OUR_OWN = (VIT_ALONE, "SentenceTransformer")  # names that no config.json has
 # How turns may be slowed: our names and theirs.
 SCALINGS = {
     "linear": {"factor": "factor"},
@@ -28,14 +31,27 @@ SCALINGS = {
 }
 
 
+def origin(config: Mapping[str, Any]) -> str:
+    """Where the fields come from: config.json, or a file that holds them and the weights."""
+    return str(config.get(ORIGIN, "config.json"))
+
+
+def belonging(config: Mapping[str, Any]) -> str:
+    if ORIGIN in config:
+        return "The file is damaged; copy it again from where it came."
+    return "Take the config.json that belongs to the weights."
+
+
 class Config(Data):
     """A config.json in which a field that is missing or cannot be read is the user's error."""
 
     def __missing__(self, field: str) -> Any:
-        raise UserError(f"config.json has no field {field}.", "Take the config.json that belongs to the weights.")
+        raise UserError(f"{origin(self)} has no field {field}.", belonging(self))
 
     def check(self, field: str, good: bool, why: str) -> None:
-        require(good, f"config.json has {field} = {self.get(field)!r}, but Glassformer {why}.", "Take another model.")
+        require(
+            good, f"{origin(self)} has {field} = {self.get(field)!r}, but Glassformer {why}.", "Take another model."
+        )
 
     def activation(self, field: str) -> str:
         name = str(self[field])
@@ -79,8 +95,11 @@ def _bert_head(config: Config, architecture: str) -> Data:
         pooling, normalise = config["sentence_pooling"], config["sentence_normalise"]
         return {"kind": "embedding", "pooling": pooling, "normalise": normalise}
     n, dropout = _n_labels(config), config.get("classifier_dropout", config["hidden_dropout_prob"])
+    number = config.get("problem_type") == "regression"
+    config.check("problem_type", not number or n == 1, f"gives one number a text, not {n}")
     # One label is a number, as in Hugging Face.
-    kind = {"kind": "regression", "n_values": n} if n == 1 else {"kind": "class", "n_classes": n}
+    is_number = n == 1 and config.get("problem_type") != MANY
+    kind = {"kind": "regression", "n_values": n} if is_number else {"kind": "class", "n_classes": n}
     return {**kind, "pooling": "first", "transform": "tanh", "dropout": dropout}
 
 
@@ -136,6 +155,8 @@ def read_llama(config: Config, _: str) -> Data:
 
 def _rotary(config: Config) -> Data:
     # Newer files keep the base and the kind of scaling in one field.
+    told = [_slowing(config.table(name)) for name in ("rope_parameters", "rope_scaling") if config.get(name)]
+    config.check("rope_scaling", len(told) < 2 or told[0] == told[1], "finds something else in rope_parameters")
     field = "rope_parameters" if "rope_parameters" in config else "rope_scaling"
     rope = config.table(field)
     for place, part in ((field, rope), ("partial_rotary_factor", config)):
@@ -148,6 +169,12 @@ def _rotary(config: Config) -> Data:
     missing = [name for name in SCALINGS[kind].values() if name not in rope]
     config.check(field, not missing, f"needs {', '.join(missing)} there")
     return {**rotary, "scaling": {"kind": kind, **{ours: rope[name] for ours, name in SCALINGS[kind].items()}}}
+
+
+def _slowing(rope: Data) -> Data:
+    """What a table says of slower turns: the kind under its newer name, without the base."""
+    kind = str(rope.get("rope_type", rope.get("type", "default")))
+    return {**{name: rope.get(name) for name in SCALINGS.get(kind, {}).values()}, "rope_type": kind}
 
 
 def read_marian(config: Config, _: str) -> Data:
@@ -181,6 +208,8 @@ def read_vit(config: Config, architecture: str) -> Data:
     config.check("patch_size", patch == other, "cuts squares")
     d_model = config["hidden_size"]
     config.check("pooler_output_size", config.get("pooler_output_size", d_model) == d_model, "pools to hidden_size")
+    is_number = architecture == "ViTForImageClassification" and config.get("problem_type") == "regression"
+    config.check("problem_type", not is_number, "tells classes of pictures apart")
     heads = {
         "ViTModel": _pooler(),
         "ViTWithoutPooler": {

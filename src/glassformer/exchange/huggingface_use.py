@@ -10,7 +10,7 @@ from glassformer import config as checked
 from glassformer.data.labels import Labels
 from glassformer.errors import require
 from glassformer.exchange.foreign import read_json
-from glassformer.exchange.huggingface_settings import Config
+from glassformer.exchange.huggingface_settings import MANY, Config
 from glassformer.model.settings import EncoderOnlySettings, PatchesSettings
 
 CLASSIFIERS = ("BertForSequenceClassification", "ViTForImageClassification")
@@ -31,18 +31,19 @@ def read_use(folder: Path, config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_labels(config: Mapping[str, Any]) -> Labels:
-    """Classes by name, or by number where the file has no names; one label alone is a number, as in Hugging Face.
+    """Classes by name, or by number where the file has no names; one label alone is a number, as in Hugging Face,
+    unless several may hold at once.
 
     Classes of the same name, such as ImageNet's two cranes, get their numbers behind it.
     """
     table = Config(config).table("id2label")
     n = len(table) or config.get("num_labels", 2)
-    if n == 1 and config["model_type"] == "bert":
+    many = config.get("problem_type") == MANY
+    if n == 1 and config["model_type"] == "bert" and not many:
         return Labels("number")
     given = [str(table.get(str(i), i)) for i in range(n)]
     n_times = Counter(given)
     names = tuple(name if n_times[name] == 1 else f"{name} ({i})" for i, name in enumerate(given))
-    many = config.get("problem_type") == "multi_label_classification"
     return Labels("classes" if many else "class", names, "," if many else "")
 
 
@@ -100,11 +101,13 @@ def preprocessor_config(about: Mapping[str, Any], settings: EncoderOnlySettings)
     source, pictures = settings.source, about.get("pictures")
     assert isinstance(source, PatchesSettings)
     pictures = pictures if isinstance(pictures, dict) else {}
-    half = [0.5] * source.n_channels
+    half, sides = [0.5] * source.n_channels, {"height": source.height, "width": source.width}
+    how: dict[str, Any] = {"image_processor_type": "ViTImageProcessor", "do_resize": True, "size": sides}
+    if is_cut_to_a_square(about, settings):  # ViT's own processor cannot cut; CLIP's can
+        how |= {"image_processor_type": "CLIPImageProcessor", "size": {"shortest_edge": source.height}}
+        how |= {"do_center_crop": True, "crop_size": sides, "do_convert_rgb": source.n_channels == 3}
     return {
-        "image_processor_type": "ViTImageProcessor",
-        "do_resize": True,
-        "size": {"height": source.height, "width": source.width},
+        **how,
         "resample": next((i for i, name in FILTERS.items() if name == pictures.get("resample")), 2),
         "do_rescale": True,
         "rescale_factor": 1 / 255,
@@ -112,6 +115,17 @@ def preprocessor_config(about: Mapping[str, Any], settings: EncoderOnlySettings)
         "image_mean": pictures.get("mean", half),
         "image_std": pictures.get("std", half),
     }
+
+
+def is_cut_to_a_square(about: Mapping[str, Any], settings: EncoderOnlySettings) -> bool:
+    source = settings.source
+    assert isinstance(source, PatchesSettings)
+    return picture_fit(about) == "crop" and source.height == source.width
+
+
+def picture_fit(about: Mapping[str, Any]) -> str:
+    pictures = about.get("pictures")
+    return str(pictures.get("fit", "stretch")) if isinstance(pictures, dict) else "stretch"
 
 
 def _number(value: Any) -> int:

@@ -3,6 +3,7 @@
 What is found goes into a report, which is stored with the model.
 """
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -14,10 +15,11 @@ from glassformer.data.framing import Framing
 from glassformer.data.tokenizer import Tokenizer
 from glassformer.errors import UserError, require
 from glassformer.exchange.foreign import Foreign, ForeignModel, task_of
+from glassformer.exchange.huggingface_use import is_cut_to_a_square, picture_fit
 from glassformer.exchange.plain import plain_logits
 from glassformer.exchange.plain_encoders import plain_bert, plain_vit
 from glassformer.model import DecoderOnly, EncoderOnly
-from glassformer.model.settings import PatchesSettings, TokensSettings
+from glassformer.model.settings import EncoderOnlySettings, PatchesSettings, TokensSettings
 
 TOLERANCE = 1e-4  # of a logit, or of the largest one where that is above 1
 N_SAMPLE = 48
@@ -51,7 +53,8 @@ def prove(foreign: Foreign, model: ForeignModel) -> list[Check]:
     )
     checks = [compare(ours, theirs, "the file's weights by plain formulas", name) for name, ours, theirs in pairs]
     if foreign.words is None:
-        return checks
+        assert isinstance(model, EncoderOnly)
+        return [*checks, *check_pictures(foreign.use, model.settings)]
     return [*checks, check_texts(foreign.words) if isinstance(model, DecoderOnly) else check_frames(foreign.words)]
 
 
@@ -101,7 +104,8 @@ def check_vocabulary(tokenizer: Tokenizer, n_rows: int) -> None:
         "Put its number into the model's config.json or generation_config.json, as eos_token_id.",
     )
     largest = max(tokenizer.core.get_vocab(with_added_tokens=True).values(), default=-1)
-    marks = [*tokenizer.marks.ends, *([] if tokenizer.marks.start is None else [tokenizer.marks.start])]
+    begins = (tokenizer.marks.start, tokenizer.marks.bos)
+    marks = [*tokenizer.marks.ends, *(mark for mark in begins if mark is not None)]
     require(min(marks) >= 0, f"The mark {min(marks)} is no token.", "The file is damaged; copy it again.")
     largest = max(largest, *marks)
     require(
@@ -144,11 +148,25 @@ def check_frames(tokenizer: Tokenizer) -> Check:
     return Check("texts and pairs get the tokenizer's own marks", same, f"{len(TEXTS)} texts, {int(same)} of 1 pair")
 
 
+def check_pictures(about: Mapping[str, Any], settings: EncoderOnlySettings) -> list[Check]:
+    """What must be said of pictures that are not simply stretched."""
+    source, fit = settings.source, picture_fit(about)
+    assert isinstance(source, PatchesSettings)
+    if fit == "stretch":
+        return []
+    if is_cut_to_a_square(about, settings):
+        found = "in one step here; transformers rounds to whole pixels in two, so that they shift by less than one"
+        return [Check("pictures are cut to a square around the middle", True, found)]
+    done = "cut" if fit == "crop" else "padded"
+    found = f"no: they are {done} to {source.height} × {source.width} here, but stretched there; give them in that size"
+    return [Check("pictures are read by transformers as here", False, found)]
+
+
 @torch.no_grad()
 def continue_greedily(model: DecoderOnly, tokenizer: Tokenizer, prompt: str = PROMPT, n: int = N_GREEDY) -> list[int]:
     """The prompt's ids and at most n more, each the likeliest; it stops before an end."""
     start = [] if tokenizer.marks.start is None else [tokenizer.marks.start]
-    ids = start + tokenizer.encode(prompt)
+    ids = (start + tokenizer.encode(prompt)) or [tokenizer.marks.ends[0]]  # some know no letter of it
     room = getattr(model.settings.source.positions, "max_len", len(ids) + n)
     cache = model.new_cache(1, len(ids) + n)
     new = ids[:room]
