@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 from glassformer.api import load_classifier
+from glassformer.cli.evaluate_classify import explain_classify
 from glassformer.cli.main import run
 from glassformer.exchange.importing import import_model
+from glassformer.tasks.evaluate_classify import ClassifyReport, System
 from tests.exchange.foreign_encoders import judge, save_bert
 from tests.tasks.labelled import chases, pairs, train, write
 
@@ -137,3 +139,16 @@ def test_an_imported_model_takes_a_text_or_two(tmp_path: Path, capsys: pytest.Ca
     lines = capsys.readouterr().out.splitlines()
     assert lines == [f"{answer.label}\t{answer.probability:.4f}" for answer in wanted]
     assert lines[0] != lines[1]
+
+
+def test_figures_of_any_size_stay_apart_and_above_zero() -> None:
+    def system(name: str, error: float) -> System:
+        figures = {"spearman": 0.022, "mean_error": error, "pearson": -0.5}
+        return System(name, figures, dict.fromkeys(figures, error / 2))
+
+    systems = (system("model", 15052.884), system("mean", 0.00001234), system("bag of words", 12.3456))
+    report = ClassifyReport(("a.tsv",), 9, 0, None, "number", (), systems, (), (), None, (), None)
+    table = [line for line in explain_classify("m", report) if " ± " in line]
+    cells = [[cell.strip() for cell in line[20:].split("  ") if cell.strip()] for line in table]
+    assert [row[1] for row in cells] == ["15,053 ± 7,526", "1.234e-05 ± 6.17e-06", "12.35 ± 6.173"]
+    assert len({len(line) for line in table}) == 1

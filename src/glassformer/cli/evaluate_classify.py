@@ -76,10 +76,13 @@ def explain_classify(model: str, report: "ClassifyReport") -> Iterator[str]:
         yield f"{report.n_known:,} of them are in the memory letter for letter."
     yield ""
     metrics = list(report.systems[0].metrics)
-    yield f"{'':<20}" + "".join(f"{NAMES[name]:>18}" for name in metrics)
+    rows = [["", *(NAMES[name] for name in metrics)]]
     for system in report.systems:
-        cells = (f"{system.metrics[name]:.3f} ± {system.intervals[name]:.3f}" for name in metrics)
-        yield f"{system.name:<20}" + "".join(f"{cell:>18}" for cell in cells)
+        figures = [[_figure(name, of[name]) for of in (system.metrics, system.intervals)] for name in metrics]
+        rows.append([system.name, *(" ± ".join(pair) for pair in figures)])
+    widths = [max(18, *(len(cell) + 2 for cell in column)) for column in zip(*rows, strict=True)]
+    for name, *cells in rows:
+        yield f"{name:<20}" + "".join(f"{cell:>{width}}" for cell, width in zip(cells, widths[1:], strict=True))
     own, *others = report.systems
     for other in others:
         if other.metrics[metrics[0]] >= own.metrics[metrics[0]] and metrics[0] != "mean_error":
@@ -95,6 +98,13 @@ def explain_classify(model: str, report: "ClassifyReport") -> Iterator[str]:
         yield f"  {mistake.place}: said {mistake.said}, is {mistake.true}"
         shown = " ".join(mistake.shown.split())
         yield f"    {shown if len(shown) <= SHOWN else shown[: SHOWN - 1] + '…'}"
+
+
+def _figure(name: str, value: float) -> str:
+    """Most lie between 0 and 1; an error is as large as what is measured."""
+    if name != "mean_error":
+        return f"{value:.3f}"
+    return f"{value:,.0f}" if 1000 <= abs(value) < 1e12 else f"{value:.4g}"
 
 
 def _explain_classes(report: "ClassifyReport") -> Iterator[str]:
