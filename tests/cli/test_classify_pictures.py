@@ -35,7 +35,8 @@ def test_train_and_evaluate_idx(tmp_path: Path, capsys: pytest.CaptureFixture[st
         "60 pictures, read as 12 × 12 pixels in grey.",
         "Cut into 36 patches of 2 × 2 pixels",
         "One label for each, of 2: 0 50.0%, 1 50.0%.",
-        "moved, turned, lit and hidden (pictures.augment), never mirrored (pictures.flip), mixed in pairs (0.2)",
+        "moved by up to 1 pixel (pictures.shift), turned, lit and hidden in part (pictures.augment), never mirrored "
+        "(pictures.flip), mixed in pairs (0.2)",
     ):
         assert part in said
     picture = tmp_path / "c.png"

@@ -66,6 +66,11 @@ SETTINGS: dict[str, Case] = {
         "multiple of 8",
     ),
     "negative margin": (lambda: PatchesSettings(margin=-1), "margin is -1", "Set margin"),
+    "a margin beyond the neighbours": (
+        lambda: PatchesSettings(height=10, width=12, patch=2, margin=200),
+        "patches.margin is 200, but a patch has only 2 × 2 pixels",
+        "Choose 2 or less",
+    ),
     "no patch": (lambda: PatchesSettings(patch=0), "patch is 0", "Set patch"),
     "no classes": (lambda: ClassHeadSettings(n_classes=0), "n_classes is 0", "Set n_classes"),
     "no values": (lambda: RegressionHeadSettings(n_values=0), "n_values is 0", "Set n_values"),

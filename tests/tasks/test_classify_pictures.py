@@ -253,6 +253,35 @@ def test_class_token_patch_and_margin_by_setting(tmp_path: Path) -> None:
     assert (source.class_token, source.patch, source.margin, settings.head.pooling) == (True, 4, 1, "first")  # type: ignore[union-attr]
 
 
+@pytest.mark.parametrize(
+    ("pictures", "said"),
+    [
+        ({}, "are moved by up to 1 pixel (pictures.shift), never"),
+        ({"shift": 0.25}, "are moved by up to 3 pixels (pictures.shift), never"),
+        ({"shift": 0.25, "size": (12, 24)}, "are moved by up to 3 pixels up or down and 6 sideways (pictures.shift)"),
+        ({"shift": 0.0}, "are not moved (pictures.shift), never"),
+        ({"shift": 0.0, "augment": "strong"}, "are not moved (pictures.shift), turned, lit and hidden in part"),
+        ({"augment": "off"}, "are not moved (pictures.augment), never"),
+    ],
+)
+def test_how_pictures_are_moved_is_said(tmp_path: Path, pictures: dict[str, Any], said: str) -> None:
+    write_folders(tmp_path, 12, 0)
+    found = " ".join(subject(tmp_path, pictures=pictures).describe())
+    assert said in found
+    assert "no effect" not in found
+
+
+def test_a_shift_without_effect_and_a_margin_are_said(tmp_path: Path) -> None:
+    write_folders(tmp_path, 12, 0)
+    source = {**SMALL, "source": {"patch": 4, "margin": 1}}
+    found = subject(tmp_path, pictures={"augment": "off", "shift": 0.2}, model=source).describe()
+    assert found[-1] == "pictures.shift is 0.2, which has no effect while pictures.augment is off."
+    assert any(
+        s.endswith("4 × 4 pixels (model.source.patch), each with a margin of 1 pixel (model.source.margin).")
+        for s in found
+    )
+
+
 def test_models_of_other_things(run: Path, tmp_path: Path) -> None:
     write_folders(tmp_path / "one", 8, 0)
     with pytest.raises(UserError, match="reads tokens, not pictures"):

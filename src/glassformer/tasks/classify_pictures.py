@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 
 from glassformer import config
+from glassformer.data.counted import counted
 from glassformer.data.labels import LabelKind, Targets
 from glassformer.data.picture_augment import Augmentation
 from glassformer.data.picture_batch import PictureExamples, moments
@@ -23,7 +24,7 @@ from glassformer.tasks.classify_model import load_start
 from glassformer.tasks.classify_scores import Scores
 from glassformer.tasks.evaluate_classify import Exam, Examined, spread
 from glassformer.tasks.model_dir import LoadedModel
-from glassformer.tasks.picture_settings import PictureUse, use_of
+from glassformer.tasks.picture_settings import PictureSettings, PictureUse, use_of
 from glassformer.tasks.run import Run
 
 LARGEST = 128  # pixels of the longer side, where no size is asked for
@@ -60,17 +61,29 @@ class PictureSubject(DividedSubject[Pictures]):
                 f"at have others: they are resized, and {shaped} where the shape differs (pictures.fit)."
             )
         p = self.patches
-        said.append(f"Cut into {p.n_patches} patches of {p.patch} × {p.patch} pixels (model.source.patch).")
-        return [*said, *self.describe_division(), self._changes()]
+        margin = f", each with a margin of {counted(p.margin, 'pixel')} (model.source.margin)" if p.margin else ""
+        said.append(f"Cut into {p.n_patches} patches of {p.patch} × {p.patch} pixels (model.source.patch){margin}.")
+        return [*said, *self.describe_division(), *self._changes()]
 
-    def _changes(self) -> str:
+    def _changes(self) -> list[str]:
         how = self.augmentation
-        strength = {"off": "not moved", "light": "moved about a little", "strong": "moved, turned, lit and hidden"}
+        changed = f"{self._moved()} (pictures.shift)"
+        if how.strength == "off":
+            changed = "not moved (pictures.augment)"
+        elif how.strength == "strong":
+            changed += ", turned, lit and hidden in part (pictures.augment)"
         mirrored = "mirrored at times" if how.flip else "never mirrored"
         mixed = f", mixed in pairs ({how.mixup:g})" if how.mixup else ""
-        return (
-            f"In training pictures are {strength[how.strength]} (pictures.augment), {mirrored} (pictures.flip){mixed}."
-        )
+        said = [f"In training pictures are {changed}, {mirrored} (pictures.flip){mixed}."]
+        if how.strength == "off" and how.shift != PictureSettings().shift:
+            said.append(f"pictures.shift is {how.shift:g}, which has no effect while pictures.augment is off.")
+        return said
+
+    def _moved(self) -> str:
+        down, across = (round(n * self.augmentation.shift) for n in (self.patches.height, self.patches.width))
+        if down == across:
+            return f"moved by up to {counted(down, 'pixel')}" if down else "not moved"
+        return f"moved by up to {counted(down, 'pixel')} up or down and {across:,} sideways"
 
     def prepare(self, recipe: ClassifyRecipe, run: Run, identity: str, start: LoadedModel | None) -> Prepared:  # noqa: ARG002
         if not run.is_prepared(identity, recipe):
@@ -116,7 +129,8 @@ def judge_pictures(files: PictureFiles, valid: PictureFiles | None, recipe: Clas
 
 def _new_patches(found: Survey, recipe: ClassifyRecipe) -> PatchesSettings:
     """What a new model reads: the size that was asked for, or the commonest, brought to whole patches."""
-    asked = recipe.model.get("source", {}).get("patch") if isinstance(recipe.model.get("source", {}), dict) else None
+    source = recipe.model.get("source", {})
+    asked, margin = (source.get(name) if isinstance(source, dict) else None for name in ("patch", "margin"))
     height, width = recipe.pictures.size or _smaller(found.size)
     patch = asked if isinstance(asked, int) and asked > 0 else _patch(height, width)
     if recipe.pictures.size is None:
@@ -126,6 +140,7 @@ def _new_patches(found: Survey, recipe: ClassifyRecipe) -> PatchesSettings:
         width=width,
         n_channels=recipe.pictures.channels or (3 if found.is_coloured else 1),
         patch=patch,
+        margin=margin if isinstance(margin, int) else 0,
         class_token=recipe.pooling == "first",
     )
 

@@ -102,6 +102,11 @@ class PatchesSettings(Settings):
                 f"patches.{name} is {getattr(self, name)}, which patch {self.patch} does not divide.",
                 f"Choose a multiple of {self.patch}, or another patch size.",
             )
+        require(
+            self.margin <= self.patch,
+            f"patches.margin is {self.margin}, but a patch has only {self.patch} × {self.patch} pixels.",
+            f"Choose {self.patch} or less, so that a patch sees no farther than its neighbours.",
+        )
 
     @property
     def n_patches(self) -> int:
