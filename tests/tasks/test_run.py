@@ -4,11 +4,13 @@ from pathlib import Path
 
 import pytest
 
+from glassformer import config
 from glassformer.data.files import writing
 from glassformer.errors import UserError
-from glassformer.tasks.run import OURS, Finished, Run, check_folder
+from glassformer.tasks.run import OURS, Finished, Recipe, Run, check_folder
 from glassformer.train.loop import Validation
 from glassformer.train.report import Report
+from glassformer.train.settings import TrainSettings
 
 
 @pytest.mark.parametrize(
@@ -62,3 +64,23 @@ def test_a_model_without_a_run_is_not_gone_on_with(tmp_path: Path, resume: bool)
         with pytest.raises(UserError, match="holds a run already") as refused:
             check_folder(tmp_path, resume)
         assert "--resume" in str(refused.value.hint)
+
+
+@pytest.mark.parametrize(
+    ("now", "said"),
+    [
+        (Recipe(), r"with another version of Glassformer, which had no train\.clip\."),
+        (Recipe(train=TrainSettings(clip=0.5)), r"with train\.clip = None \(now 0\.5\)\."),
+        (Recipe(train=TrainSettings(seed=9)), r"with train\.seed = \d \(now 9\)\."),
+    ],
+)
+def test_a_run_begun_before_a_setting_was_there(tmp_path: Path, now: Recipe, said: str) -> None:
+    before = config.to_data(Recipe())
+    del before["train"]["clip"]
+    for name in ("data", "checkpoints"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "recipe.toml").write_text(config.write_toml(before), encoding="utf-8")
+    run = Run(tmp_path, True, Report(tmp_path, quiet=True), 0.0)
+    run.prepared("an older one")
+    with pytest.raises(UserError, match=said):
+        run.is_prepared("a newer one", now)

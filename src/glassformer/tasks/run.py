@@ -209,11 +209,16 @@ def _what_changed(file: Path, recipe: Recipe) -> str:
         before["train.steps"] = None
     if recipe.train.lr is None:
         before["train.lr"] = None
+    # What the file does not name and has its usual value came with a later version.
+    usual = config.flatten(config.to_data(type(recipe)()))
+    new = [key for key in sorted(now.keys() - before.keys()) if key in usual and now[key] == usual[key]]
     changed = [
         f"{key} = {before.get(key)} (now {now.get(key)})"
         for key in sorted(before.keys() | now.keys())
-        if before.get(key) != now.get(key)
+        if before.get(key) != now.get(key) and key not in new
     ]
+    if new and not changed:
+        return f"another version of Glassformer, which had no {', '.join(new)}"
     return ", ".join(changed) if changed else "other data" + (" or other weights to start from" if recipe.start else "")
 
 
