@@ -167,3 +167,11 @@ def test_nothing_to_learn(tmp_path: Path, rows: list[tuple[str, str]], message: 
 def test_useless_validation(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"v\.tsv holds no usable pair"):
         check(tmp_path, GOOD, [("", "a")])
+
+
+def test_few_different_targets_are_no_reason_to_warn(tmp_path: Path) -> None:
+    warning = "one and the same target"
+    assert warning not in explain(check(tmp_path, GOOD[:3]))
+    assert warning not in explain(check(tmp_path, [*GOOD[:3], ("again it is", GOOD[0][1])]))
+    same = [(f"it is {i}", "es ist so") for i in range(3)]
+    assert f"50% of the pairs have {warning}" in explain(check(tmp_path, [*GOOD[:3], *same]))

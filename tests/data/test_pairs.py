@@ -141,6 +141,17 @@ def test_json_fields_by_name(tmp_path: Path) -> None:
     assert "Did you mean fr?" in refusal(nested, source="frr", target="en")
 
 
+def test_json_that_is_labelled_lists_all_fields(tmp_path: Path) -> None:
+    said = refusal(
+        save(tmp_path, "p.jsonl", '{"sentence": "one", "cls": 0, "more": {"by": "me", "to": "you", "age": 3}}\n')
+    )
+    assert "it has sentence, cls, more.by, more.to, more.age." in said
+    assert "--task classify" not in said  # there are several texts
+    said = refusal(save(tmp_path, "p.jsonl", '{"sentence": "one", "cls": 0}\n'))
+    assert "it has sentence, cls." in said
+    assert "--task classify, --text and --label" in said
+
+
 def test_json_bad_lines(tmp_path: Path) -> None:
     good = '{"source": "one", "target": "ein"}'
     deep = "[" * 100_000

@@ -14,8 +14,8 @@ RAGGED = [np.arange(6.0).reshape(3, 2), np.arange(2.0).reshape(1, 2), np.arange(
 LABELS = ["a", "b", "a"]
 
 
-def saved(path: Path, **arrays: Any) -> Path:
-    np.savez(path, **arrays)
+def saved(path: Path, *unnamed: Any, **arrays: Any) -> Path:
+    np.savez(path, *unnamed, **arrays)
     return path
 
 
@@ -105,6 +105,14 @@ def test_useless_arrays(tmp_path: Path, arrays: dict[str, Any], said: str) -> No
     with pytest.raises(UserError, match=said) as raised:
         read_series([saved(tmp_path / "a.npz", **arrays)])
     assert "a.npz" in raised.value.message
+
+
+def test_one_array_for_each_series(tmp_path: Path) -> None:
+    path = saved(tmp_path / "a.npz", *[np.zeros((i + 1, 2)) for i in range(300)])
+    with pytest.raises(UserError, match=r"it has arr_0, arr_1, .*arr_11, …\.") as raised:
+        read_series([path])
+    assert "arr_12" not in raised.value.message
+    assert "x=numpy.concatenate(them), lengths=[len(one) for one in them]" in str(raised.value.hint)
 
 
 class Trap:

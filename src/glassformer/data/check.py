@@ -20,6 +20,7 @@ from glassformer.errors import require
 
 Hashes = NDArray[np.uint64]
 
+SEVERAL = 3  # times that a target is there, or it says nothing
 MUCH = 0.1  # of the pairs: more than this with the same target, bad, or known from training is worth a warning
 
 
@@ -131,7 +132,7 @@ def warnings(report: PairReport) -> Iterator[str]:
     n_lines = report.n_pairs + report.n_bad
     if report.n_bad > MUCH * n_lines:
         yield f"{report.n_bad / n_lines:.0%} of the lines cannot be used."
-    if report.same_target > MUCH:
+    if report.same_target > MUCH and round(report.same_target * report.n_pairs) >= SEVERAL:
         yield f"{report.same_target:.0%} of the pairs have one and the same target."
     if report.target.n_distinct <= min(FEW, report.n_pairs // REPEATED):
         yield f"There are only {report.target.n_distinct} different targets; check labels with --task classify."

@@ -135,7 +135,9 @@ def _json_layout(path: Path, lines: list[str], source: str | None, target: str |
         f"{path} holds no JSON object in its first {counted(len(lines), 'line')}.",
         'Each line is to be one object, such as {"source": "…", "target": "…"}.',
     )
-    texts = list(dict.fromkeys(name for record in records for name in _text_fields(record)))
+    leaves = [leaf for record in records for leaf in _leaves(record)]
+    every = list(dict.fromkeys(name for name, _ in leaves))
+    texts = list(dict.fromkeys(name for name, value in leaves if isinstance(value, str)))
     if source is not None and target is not None:
         # In a nested object a language may be asked for by its last name.
         full = {name.rpartition(".")[2]: name for name in texts} | {name: name for name in texts}
@@ -144,9 +146,10 @@ def _json_layout(path: Path, lines: list[str], source: str | None, target: str |
     names = [name.removeprefix("translation.") for name in texts]
     found = guess_names(names) or ((0, 1) if len(texts) == 2 else None)
     if found is None:
+        labelled = "; a text and its label: check with --task classify, --text and --label"
         raise UserError(
-            f"{path} does not say which fields are source and target; it has {', '.join(texts) or 'no text'}.",
-            "Name them with --source and --target.",
+            f"{path} does not say which fields are source and target; it has {', '.join(every)[:300] or 'none'}.",
+            f"Name them with --source and --target{labelled if len(texts) == 1 < len(every) else ''}.",
         )
     fields = (texts[found[0]], texts[found[1]])
     return Layout("jsonl", fields=fields, notes=(f"{fields[0]} is the source, {fields[1]} the target.",))
@@ -187,12 +190,13 @@ def json_object(line: str) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def _text_fields(record: dict[str, Any], prefix: str = "") -> Iterable[str]:
+def _leaves(record: dict[str, Any], prefix: str = "") -> Iterable[tuple[str, Any]]:
+    """All fields with their values, those of objects inside by names with a dot."""
     for name, value in record.items():
-        if isinstance(value, str):
-            yield prefix + name
-        elif isinstance(value, dict) and not prefix:
-            yield from _text_fields(value, f"{name}.")
+        if isinstance(value, dict) and not prefix:
+            yield from _leaves(value, f"{name}.")
+        else:
+            yield prefix + name, value
 
 
 def find_delimiter(lines: list[str]) -> str:

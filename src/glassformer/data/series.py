@@ -31,6 +31,7 @@ X_NAMES = ("x", "X", "vectors", "data", "features")
 Y_NAMES = ("y", "Y", "labels", "label", "targets")
 LENGTH_NAMES = ("lengths", "length")
 FIELD = "vectors"
+SHOWN = 12  # names of arrays
 
 
 @dataclass(frozen=True)
@@ -121,9 +122,11 @@ def load_arrays(path: Path) -> dict[str, NDArray[Any]]:
 def pick_array(path: Path, arrays: dict[str, NDArray[Any]], names: Sequence[str], what: str) -> NDArray[Any]:
     name = next((name for name in names if name in arrays), None)
     if name is None:
+        shown = ", ".join([*list(arrays)[:SHOWN], *(["…"] if len(arrays) > SHOWN else [])])
+        ragged = " Series of different lengths: x=numpy.concatenate(them), lengths=[len(one) for one in them]."
         raise UserError(
-            f"{path} has no array of {what} ({', '.join(names)}); it has {', '.join(arrays) or 'none'}.",
-            "Save it as numpy.savez(file, x=…, y=…).",
+            f"{path} has no array of {what} ({', '.join(names)}); it has {shown[:300] or 'none'}.",
+            f"Save it as numpy.savez(file, x=…, y=…).{ragged if what == 'vectors' else ''}",
         )
     return arrays[name]
 
