@@ -34,7 +34,7 @@ def write_ranks(path: Path) -> Path:
     return path
 
 
-def theirs(n_rows: int = N_ROWS) -> WhisperForConditionalGeneration:
+def theirs(n_rows: int = N_ROWS, **changes: bool) -> WhisperForConditionalGeneration:
     torch.manual_seed(0)
     config = WhisperConfig(
         vocab_size=n_rows,
@@ -51,6 +51,7 @@ def theirs(n_rows: int = N_ROWS) -> WhisperForConditionalGeneration:
         eos_token_id=2,
         decoder_start_token_id=1,
         begin_suppress_tokens=[3],
+        **changes,
     )
     model = WhisperForConditionalGeneration(config)
     with torch.no_grad():
@@ -281,6 +282,54 @@ def test_the_longest_reminder_leaves_room(imported: Path, fast: bool, monkeypatc
     assert len(said.ids) <= whisper.n_context - len(prompt)
     short, _ = whisper.say(torch.randn(300, 80), prompt, DecodeOptions(beam=1, max_len=5))
     assert len(short.ids) == 5
+
+
+def test_scores_of_their_own(tmp_path: Path) -> None:
+    """A Whisper whose last layer is not its table of tokens."""
+    model = theirs(tie_word_embeddings=False)
+    assert not torch.equal(model.proj_out.weight, model.model.decoder.embed_tokens.weight)
+    model.save_pretrained(tmp_path / "source")
+    import_model(tmp_path / "source", tmp_path / "out", tokenizer=write_ranks(tmp_path / "a.tiktoken"))
+    frames, ids = torch.randn(1, 3000, 80), torch.randint(N_ROWS, (1, 9))
+    with torch.no_grad():
+        wanted = model(frames.mT, decoder_input_ids=ids).logits
+        assert (load_model(tmp_path / "out").model(frames, ids) - wanted).abs().max() < 1e-4
+
+
+def test_a_config_that_cannot_be_read(tmp_path: Path) -> None:
+    theirs().save_pretrained(tmp_path / "source")
+    path, ranks = tmp_path / "source" / "config.json", write_ranks(tmp_path / "a.tiktoken")
+    good = json.loads(path.read_text())
+    without = {name: value for name, value in good.items() if name != "vocab_size"}
+    for config in (without, *({**good, "vocab_size": junk} for junk in (None, "many", -1, True, 1.5, [3]))):
+        path.write_text(json.dumps(config))
+        with pytest.raises(UserError, match="has vocab_size = "):
+            import_model(tmp_path / "source", tmp_path / "out", tokenizer=ranks)
+    path.write_text(json.dumps({**good, "activation_function": "relu"}))
+    with pytest.raises(UserError, match="activation_function = 'relu', but"):
+        import_model(tmp_path / "source", tmp_path / "out", tokenizer=ranks)
+    left_out = {name: value for name, value in good.items() if name != "activation_function"}
+    path.write_text(json.dumps(left_out))
+    import_model(tmp_path / "source", tmp_path / "out", tokenizer=ranks)
+
+
+def test_the_tokenizer_of_another_model(tmp_path: Path) -> None:
+    """A tokenizer.json with a token more or fewer would put every mark beside its row."""
+    path = tmp_path / "tokenizer.json"
+    read_whisper_tokenizer(write_ranks(tmp_path / "a.tiktoken"), N_ROWS).core.save(str(path))
+    read_whisper_tokenizer(path, N_ROWS)
+    read_whisper_tokenizer(path, N_ROWS + -N_ROWS % 8)  # filled up to a round number
+    odd = [n for n in range(N_ROWS + 1, N_ROWS + 20) if n % 8]
+    for n in (N_ROWS - 1, N_ROWS - 8, *odd, 8 * N_ROWS):
+        with pytest.raises(UserError, match=f"for {N_ROWS:,} rows, which does not suit a model of {n:,} rows"):
+            read_whisper_tokenizer(path, n)
+    # Files from before the times were written into them.
+    data = json.loads(path.read_text())
+    data["added_tokens"] = [token for token in data["added_tokens"] if not token["content"][2:3].isdigit()]
+    path.write_text(json.dumps(data))
+    assert find_marks(read_whisper_tokenizer(path, N_ROWS), True).times == N_ROWS - 1501
+    with pytest.raises(UserError, match="does not suit"):
+        read_whisper_tokenizer(path, odd[0])
 
 
 def test_what_is_refused(imported: Path, tmp_path: Path) -> None:

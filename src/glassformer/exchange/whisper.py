@@ -18,6 +18,7 @@ from glassformer.data.tokenizer import Tokenizer
 from glassformer.errors import UserError, require
 from glassformer.exchange.foreign import as_float, read_json
 from glassformer.exchange.huggingface import convert_weights, settings_from_config
+from glassformer.exchange.huggingface_settings import ACTIVATIONS
 from glassformer.exchange.proof import Check, compare
 from glassformer.exchange.torch_file import read_torch_file
 from glassformer.exchange.weight_files import find_weights, open_weights, read_weight
@@ -30,7 +31,11 @@ from glassformer.tasks.model_dir import load_model, save_model
 # Those who know more than English have a token for it more.
 MULTILINGUAL = 51865
 N_PROOF = 64  # frames of the proof: enough to fill every weight, quick to compute
-DEFAULTS = {"dropout": 0.0, "attention_dropout": 0.0, "activation_dropout": 0.0, "tie_word_embeddings": True}
+DEFAULTS = {
+    **dict.fromkeys(("dropout", "attention_dropout", "activation_dropout"), 0.0),
+    "tie_word_embeddings": True,
+    "activation_function": "gelu",
+}
 
 
 @dataclass(frozen=True)
@@ -125,10 +130,26 @@ def _source(
         f"{path} says that it has {layers} layers, but the weights are not so many.",
         "The file is damaged; copy it again.",
     )
+    _check_fields(config, path)
     kinds = Counter(str(w.dtype).removeprefix("torch.") for w in weights.values())
     floats = {name: as_float(weight, name) for name, weight in weights.items()}
-    words = read_whisper_tokenizer(_find_tokenizer(path, tokenizer, config), int(config["vocab_size"]))
+    words = read_whisper_tokenizer(_find_tokenizer(path, tokenizer, config), config["vocab_size"])
     return Source({"init_std": 0.02, **config}, floats, words, form, dict(sorted(kinds.items())))
+
+
+def _check_fields(config: Mapping[str, Any], path: Path) -> None:
+    rows = config.get("vocab_size")
+    require(
+        type(rows) is int and rows > 0,
+        f"{path} has vocab_size = {repr(rows)[:40]}, but it must be the number of its tokens.",
+        "Take the config.json that belongs to the weights.",
+    )
+    activation = str(config.get("activation_function"))
+    require(
+        ACTIVATIONS.get(activation) == "gelu",
+        f"{path} has activation_function = {activation[:40]!r}, but Glassformer reads a Whisper with gelu.",
+        "Take another model.",
+    )
 
 
 def _find_tokenizer(path: Path, given: Path | None, config: Mapping[str, Any]) -> Path:

@@ -24,7 +24,9 @@ def plain_whisper(config: Mapping[str, Any], w: Weights, frames: Tensor, ids: Te
     x = w["model.decoder.embed_tokens.weight"][ids] + w["model.decoder.embed_positions.weight"][: len(ids)]
     for i in range(config["decoder_layers"]):
         x = _layer(w, f"model.decoder.layers.{i}", x, config["decoder_attention_heads"], memory)
-    return _norm(w, "model.decoder.layer_norm", x) @ w["model.decoder.embed_tokens.weight"].T
+    tied = config.get("tie_word_embeddings", True)
+    scores = w[f"{'model.decoder.embed_tokens' if tied else 'proj_out'}.weight"]
+    return _norm(w, "model.decoder.layer_norm", x) @ scores.T
 
 
 def _layer(w: Weights, name: str, x: Tensor, n_heads: int, memory: Tensor | None = None) -> Tensor:

@@ -11,9 +11,10 @@ from tokenizers import Tokenizer as Core
 from glassformer.data.tokenizer import Marks, Tokenizer
 from glassformer.data.tokenizer_json import byte_pair_model, core_from_json
 from glassformer.errors import UserError, require
-from glassformer.tasks.whisper_marks import END, START, mark_names
+from glassformer.tasks.whisper_marks import END, N_TIMES, NO_TIMES, START, mark_names
 
 LARGEST = 1 << 25
+MOST_SPARE = 128
 
 
 def read_whisper_tokenizer(path: Path, n_rows: int) -> Tokenizer:
@@ -27,12 +28,27 @@ def read_whisper_tokenizer(path: Path, n_rows: int) -> Tokenizer:
         raise UserError(f"{path} is not a tokenizer: {error}.", "Give a .tiktoken file or a tokenizer.json.") from None
     if text.lstrip().startswith("{"):
         core = core_from_json(text, str(path))
+        _check_marks(core, n_rows, path)
     else:
         core = _from_ranks(_read_ranks(path, text), n_rows, path)
     start, end = core.token_to_id(START), core.token_to_id(END)
     if start is None or end is None:
         raise UserError(f"{path} lacks Whisper's marks.", "Take Whisper's own tokenizer.")
     return Tokenizer(core, Marks(start, (end,)))
+
+
+def _check_marks(core: Core, n_rows: int, path: Path) -> None:
+    """The times are the last tokens, after whatever else there is; they need not be written into the file."""
+    before = core.token_to_id(NO_TIMES)
+    if before is None:
+        raise UserError(f"{path} lacks Whisper's marks.", "Take Whisper's own tokenizer.")
+    wanted = max(before + N_TIMES, *core.get_vocab(with_added_tokens=True).values()) + 1
+    spare = n_rows - wanted  # some models are filled up to a round number
+    require(
+        spare == 0 or (0 < spare < MOST_SPARE and n_rows % 8 == 0),
+        f"{path} is a tokenizer for {wanted:,} rows, which does not suit a model of {n_rows:,} rows.",
+        "Take the tokenizer of the same model: those of English models (.en) and of the others differ.",
+    )
 
 
 def _read_ranks(path: Path, text: str) -> list[bytes]:
