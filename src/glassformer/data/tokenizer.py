@@ -39,7 +39,7 @@ class Marks:
     ends: tuple[int, ...] = (END,)
     chat_template: str | None = None
     mask: int | None = None  # stands for a blank that is to be filled
-    named_start: int | None = None  # what chat templates call bos_token, also where nothing puts it in front by itself
+    named_start: int | None = None  # what chat templates call bos_token, where texts do not begin with it by themselves
 
     @property
     def bos(self) -> int | None:

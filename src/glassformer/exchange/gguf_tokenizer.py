@@ -103,7 +103,7 @@ def read_marks(file: GgufFile, n_tokens: int | None = None) -> Marks:
     begins = file.get("tokenizer.ggml.add_bos_token", bool, kind == "llama" or CUTS.get(cut) is _like_llama3)
     ends = dict.fromkeys(end for end in map(mark, ("eos", "eot", "eom")) if end is not None)
     start, bos = mark("bos") if begins else None, file.get("tokenizer.ggml.bos_token_id", int)
-    if bos is not None and not 0 <= bos < (n_tokens or bos + 1):  # a number that means none
+    if bos == start or (bos is not None and not 0 <= bos < (n_tokens or bos + 1)):  # a number that means none
         bos = None
     return Marks(start, tuple(ends), file.get("tokenizer.chat_template", str), named_start=bos)
 

@@ -135,7 +135,7 @@ def _read_marks(folder: Path, config: Mapping[str, Any], core: Core, about: Mapp
     if start is None and about.get("add_bos_token") is True and not is_whole:
         start = bos
     ends_known = tuple(i for i in ends if 0 <= i < n_tokens)
-    return Marks(start, ends_known, _chat_template(folder, about), named_start=bos)
+    return Marks(start, ends_known, _chat_template(folder, about), named_start=bos if bos != start else None)
 
 
 def put_in_front(core: Core) -> int | None:
