@@ -22,7 +22,7 @@ from glassformer.look import training as look_training
 from glassformer.look.live import HERE, answer_query, make_server
 from glassformer.look.scene import look_at, scene_of
 from glassformer.look.subject import LookOptions
-from glassformer.look.training import _spread, training_data, write_training_page
+from glassformer.look.training import _spread, make_training_page, training_data, write_training_page
 from glassformer.model.lora import LoraSettings, add_lora
 from glassformer.tasks.model_dir import LoadedModel, load_model, save_adapter
 from glassformer.train.checkpoint import trained, write_checkpoint
@@ -257,3 +257,15 @@ def test_the_form_in_the_page_looks_at_another_input(tab: Tab, address: str) -> 
     tab.run("document.querySelector('.live button').click()")
     tab.until("document.querySelector('h1')?.innerText.includes('young')")
     assert tab.complaints == []
+
+
+def test_others_are_not_told_where_the_files_lie(tmp_path: Path) -> None:
+    said = ["said 1, is 3: /home/a b/data/x.gz picture 7", "either/or is a word, 1 / 2 a number"]
+    entry = json.dumps({"step": 1, "valid_loss": 1.0, "samples": said})
+    (tmp_path / "metrics.jsonl").write_text(entry + "\n", encoding="utf-8")
+    own, served = (make_training_page(tmp_path, None, LookOptions(), name) for name in (None, "eyes"))
+    assert said[0] in own
+    assert "/home" not in served
+    assert "is 3: x.gz picture 7" in served
+    assert said[1] in served
+    assert "The training of eyes" in served

@@ -65,6 +65,21 @@ def test_openai_hears_what_the_command_line_hears(address: str, voice: Transcrib
             create(model="voice", file=("../../etc/passwd", b"nothing to hear"))
         assert "/tmp" not in str(caught.value)
     file, data = {"file": path.read_bytes()}, {"model": "voice"}
+    for more, about in (
+        ({"timestamp_granularities[]": "letter"}, "word"),
+        ({"include[]": "logprobs"}, "include is not offered"),
+    ):
+        refused = httpx.post(f"{address}/v1/audio/transcriptions", files=file, data=data | more)
+        assert refused.status_code == 400
+        assert about in refused.json()["error"]["message"]
+    no_file = httpx.post(f"{address}/v1/audio/transcriptions", data=data | {"file": "abc"})
+    assert no_file.json()["error"]["message"].startswith("file: a file is wanted.")
+    told = httpx.post(
+        f"{address}/v1/audio/transcriptions",
+        files=file,
+        data=data | {"language": "fr", "response_format": "verbose_json"},
+    )
+    assert told.json()["language"] == "unknown"  # it knows only what it was trained on
     into_english = httpx.post(f"{address}/v1/audio/translations", files=file, data=data)
     assert into_english.status_code == 400
     assert "does not translate" in into_english.json()["error"]["message"]

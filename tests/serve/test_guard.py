@@ -81,7 +81,18 @@ def test_another_name_is_refused_in_the_dialect(address: str, host: str, known: 
 
 
 def test_monitors_ask_for_the_head_alone(address: str) -> None:
-    assert httpx.head(f"{address}/health").status_code == 200
+    headers = {"X-API-Key": "secret"}
+    for path in ("/health", "/", "/page/style.css", "/v1/models"):
+        answer = httpx.head(f"{address}{path}", headers=headers)
+        assert (answer.status_code, answer.content) == (200, b"")
+        assert answer.headers["content-length"] == str(len(httpx.get(f"{address}{path}", headers=headers).content))
+    assert httpx.head(f"{address}/translate").status_code == 405
+
+
+def test_nobody_is_led_elsewhere(address: str) -> None:
+    answer = httpx.get(f"{address}/learn/")
+    assert answer.status_code == 404
+    assert "location" not in answer.headers
 
 
 def test_a_failure_is_told_in_the_dialect_and_logged_once(

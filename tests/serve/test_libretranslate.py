@@ -104,6 +104,12 @@ def test_what_is_wrong_is_said(server: str, change: dict[str, object], about: st
     assert about in answer.json()["error"]
 
 
+def test_nothing_has_no_language(server: str) -> None:
+    answer = httpx.post(f"{server}/detect", json={"q": " "})
+    assert answer.status_code == 400
+    assert "no text" in answer.json()["error"]
+
+
 def test_bodies_of_other_types_are_refused(server: str) -> None:
     answer = httpx.post(f"{server}/translate", content=b"{}", headers={"content-type": "text/plain"})
     assert answer.status_code == 415

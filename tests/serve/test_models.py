@@ -102,6 +102,8 @@ def test_names_of_models_and_languages() -> None:
     for wrong in ("none=en,de", "other=en", "other=en,de,fr", "other"):
         with pytest.raises(UserError):
             name_languages(models, [wrong])
+    with pytest.raises(UserError, match="'digits' is no translator"):
+        name_languages(load_models(["digits"]), ["digits=en,de"])
     with pytest.raises(UserError, match="Two models are called 'en-de'"):
         load_models(["en-de", "en-de"])
     with pytest.raises(UserError, match="no model"):

@@ -92,6 +92,30 @@ def test_log_probabilities_of_prompt_and_answer(client: openai.OpenAI, stories: 
     assert only.choices[0].logprobs.token_logprobs == choice.logprobs.token_logprobs[: len(ids)]
 
 
+def test_of_a_long_prompt_the_last_tokens_are_read_if_asked(server: str, stories: Completer) -> None:
+    ids = stories.prompt_ids("the cat sat on the mat")
+    asked = {"model": "stories", "max_tokens": 4, "temperature": 0}
+    whole, cut, last = (
+        httpx.post(f"{server}/v1/completions", json=asked | given).json()
+        for given in (
+            {"prompt": [ids]},
+            {"prompt": [ids], "truncate_prompt_tokens": 3},
+            {"prompt": [ids[-3:]]},
+        )
+    )
+    assert cut["choices"][0]["text"] == last["choices"][0]["text"]
+    assert (whole["usage"]["prompt_tokens"], cut["usage"]["prompt_tokens"]) == (len(ids), 3)
+
+
+def test_any_whole_number_is_a_seed(server: str) -> None:
+    asked = {"model": "stories", "prompt": "the", "max_tokens": 8}
+    texts = [
+        httpx.post(f"{server}/v1/completions", json=asked | {"seed": seed}).json()["choices"][0]["text"]
+        for seed in (-5, -5, 2**63 - 1)
+    ]
+    assert texts[0] == texts[1] != texts[2]
+
+
 def test_a_prompt_alone_is_scored_within_the_limits(
     client: openai.OpenAI, stories: Completer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,7 +6,7 @@ import socket
 import pytest
 
 from glassformer.errors import UserError
-from glassformer.serve.run import address, is_loopback, names_of, open_socket
+from glassformer.serve.run import address, is_loopback, names_of, open_socket, run
 
 
 def test_small_answers_are_sent_at_once() -> None:
@@ -31,12 +31,20 @@ def test_small_answers_are_sent_at_once() -> None:
     assert all(seen)
 
 
+async def nothing(*_: object) -> None:
+    """An application that nobody comes to."""
+
+
 def test_a_port_that_is_taken_is_said() -> None:
     with open_socket("127.0.0.1", 0) as taken:
         taken.listen()
         assert address(taken) == f"http://127.0.0.1:{taken.getsockname()[1]}"
         with pytest.raises(UserError, match="cannot be used"):
             open_socket("127.0.0.1", taken.getsockname()[1])
+    with open_socket("127.0.0.1", 0) as first, open_socket("127.0.0.1", first.getsockname()[1]) as second:
+        first.listen()  # while the second was reading its models
+        with pytest.raises(UserError, match="cannot be used"):
+            run(nothing, second, 1, lambda: None, quiet=True)
     with pytest.raises(UserError, match="port is 70000"):
         open_socket("127.0.0.1", 70000)
 

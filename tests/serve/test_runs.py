@@ -64,7 +64,9 @@ def test_a_run_is_shown_as_look_shows_it(address: str, folder: Path) -> None:
             "runs/stories": False,
         }
         page = client.get("/api/training", params={"run": "runs/stories"})
-        assert page.text == make_training_page(folder / "runs" / "stories", None, LookOptions())
+        shown = make_training_page(folder / "runs" / "stories", None, LookOptions(), name="runs/stories")
+        assert page.text == shown
+        assert "<h1>The training of runs/stories</h1>" in shown
         for name in ("secret", "empty", "../secret", str(folder / "runs" / "first"), "first/", ".", ""):
             answer = client.get("/api/training", params={"run": name})
             assert answer.status_code == 404

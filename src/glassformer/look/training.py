@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from glassformer.train.report import read_metrics
 SCRIPTS = ("draw.js", "training.js")
 ROOM, BYTES = 4_000_000, 8  # of the page for attention, and of one number in it
 APART = 1.15  # times as many steps at least from one state to the next
+_FOLDERS = re.compile(r"(?<!\S)/(?:[^/\n]+/)+")  # of a path from the root, all but the last part
 NO_CURVE = ("step", "epoch", "seconds", "samples")
 
 
@@ -29,9 +31,14 @@ def write_training_page(path: Path, run: Path, text: str | None, options: LookOp
     write_text(path, make_training_page(run, text, options))
 
 
-def make_training_page(run: Path, text: str | None, options: LookOptions) -> str:
-    """One offline HTML file."""
-    data = json.dumps(training_data(run, text, options), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+def make_training_page(run: Path, text: str | None, options: LookOptions, name: str | None = None) -> str:
+    """One offline HTML file. With a `name` it is for others, who need not know where the files of the run lie."""
+    found = training_data(run, text, options)
+    if name is not None:
+        for each in found["samples"]:
+            each["samples"] = [_FOLDERS.sub("", str(sample)) for sample in each["samples"]]
+    title = escape(name or run.name)
+    data = json.dumps(found, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     data = data.replace("<", "\\u003c")
     scripts = "\n".join((STATIC / script).read_text(encoding="utf-8") for script in SCRIPTS)
     return f"""<!doctype html>
@@ -42,12 +49,12 @@ def make_training_page(run: Path, text: str | None, options: LookOptions) -> str
 <meta http-equiv="Content-Security-Policy" content="{POLICY}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <link rel="icon" href="data:,">
-<title>Training of {escape(run.name)} · Glassformer</title>
+<title>Training of {title} · Glassformer</title>
 <style>
 {(STATIC / "style.css").read_text(encoding="utf-8")}</style>
 </head>
 <body>
-<header><h1>The training of {escape(run.name)}</h1></header>
+<header><h1>The training of {title}</h1></header>
 <main id="view" tabindex="-1"><noscript><p>The page draws itself: please allow scripts.</p></noscript></main>
 {footer()}
 <script type="application/json" id="data">{data}</script>

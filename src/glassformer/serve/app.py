@@ -45,7 +45,13 @@ def create_app(
         hub.queue.close()
 
     app = FastAPI(
-        title="Glassformer", version=__version__, docs_url=None, redoc_url=None, lifespan=lifespan, debug=False
+        title="Glassformer",
+        version=__version__,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,  # behind a proxy it would lead elsewhere
+        lifespan=lifespan,
+        debug=False,
     )
     app.state.hub = hub
     add_handlers(app)
@@ -65,7 +71,6 @@ def _add_routes(app: FastAPI, hub: Hub, run_folders: Sequence[Path]) -> None:
     app.include_router(page.routes())
 
     @app.get("/health")
-    @app.head("/health", include_in_schema=False)
     async def health() -> dict[str, Any]:
         return {"status": "ok"}
 

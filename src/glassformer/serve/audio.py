@@ -46,7 +46,7 @@ async def transcribe(
         [answer] = await hub.ask(request, served, kind, [path], run)
         if isinstance(answer, UserError):
             raise answer
-        return answer, face.language if isinstance(face, WhisperTranscriber) else language
+        return answer, face.language if isinstance(face, WhisperTranscriber) else None
 
 
 def kept_sound(hub: Hub, file: BinaryIO | bytes) -> AbstractAsyncContextManager[Path]:

@@ -27,6 +27,8 @@ class Edge:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
+        if scope["method"] == "HEAD":  # the answer to GET, of which the protocol sends the head
+            scope = {**scope, "method": "GET"}
         began, status, most = time.perf_counter(), 0, self.hub.limits.body
         too_large = HTTPException(413, f"The request has more than {most:,} bytes")
         n_read = 0

@@ -68,7 +68,8 @@ def _wrong_in(error: RequestValidationError) -> tuple[str, str]:
     """The field that is wrong, and why: of the types that a value may have, the one that it came nearest to."""
     found: dict[tuple[str, ...], list[str]] = {}
     for each in error.errors():
-        found.setdefault(_place(each, error.body), []).append(str(each["msg"]))
+        said = "a file is wanted" if "UploadFile" in str(each["msg"]) else str(each["msg"])
+        found.setdefault(_place(each, error.body), []).append(said)
     first = next(iter(found))
     place = max((place for place in found if place[:1] == first[:1]), key=len)
     return ".".join(place), "; or ".join(dict.fromkeys(found[place]))

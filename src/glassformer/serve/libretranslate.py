@@ -47,6 +47,8 @@ def routes(hub: Hub) -> APIRouter:
         given = await _parameters(request)
         _check_key(hub, request, given)
         text = _texts(given)[0]
+        if not text.strip():
+            raise ApiError(400, "There is no text to tell the language of.", "Give q.")
         greedy = DecodeOptions(beam=1)
         found = {}
         for source, served in {pair[0]: served for pair, served in _pairs(hub).items()}.items():

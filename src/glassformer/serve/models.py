@@ -108,9 +108,10 @@ def name_languages(models: dict[str, Served], given: list[str]) -> None:
     for text in given:
         name, _, codes = text.partition("=")
         require(name in models, f"There is no model {name!r} in {text!r}.", f"Name one of {', '.join(models)}.")
+        require(models[name].task == "translate", f"The model {name!r} is no translator.", "Leave out its languages.")
         pair = [code.strip() for code in codes.split(",")]
         require(
-            len(pair) == 2 and all(pair) and models[name].task == "translate",
+            len(pair) == 2 and all(pair),
             f"{text!r} does not say from which language into which a translator translates.",
             f"Say {name}=en,de.",
         )

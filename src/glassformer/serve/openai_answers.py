@@ -10,6 +10,7 @@ from typing import Any
 from glassformer.serve.errors import as_api_error, in_words
 from glassformer.serve.rows import Piece
 
+PART = "\N{REPLACEMENT CHARACTER}"  # in the name of a token that is a part of a character
 FINISH = {"end": "stop", "stop": "stop", "length": "length"}
 
 
@@ -19,6 +20,32 @@ def usage(n_prompt: int, n_answer: int) -> dict[str, int]:
 
 def new_id(kind: str) -> str:
     return f"{kind}-{uuid.uuid4().hex}"
+
+
+class Places:
+    """Where tokens begin in their text, which may still grow.
+
+    A part of a character has no letters of its own, a mark is not shown, and a text may begin without the space of its
+    first token: so each token is looked for, near where it should be.
+    """
+
+    def __init__(self, text: str, at: int = 0) -> None:
+        self.text, self.at = text, at
+        self.n_hidden = 0  # parts of characters since the last token that was found
+
+    def next(self, token: str) -> int:
+        if PART in token:
+            self.n_hidden += 1
+            return self.at
+        for shown in dict.fromkeys((token, token.removeprefix(" "))):
+            place = self.text.find(shown, self.at, self.at + len(shown) + self.n_hidden + 1)
+            if place >= 0 and shown:
+                self.at, self.n_hidden = place + len(shown), 0
+                return place
+        place = self.at
+        if place + len(token) > len(self.text):  # held back, and shown later
+            self.at += len(token)
+        return place
 
 
 @dataclass
@@ -32,14 +59,10 @@ class Tokens:
     def __add__(self, other: "Tokens") -> "Tokens":
         return Tokens(self.tokens + other.tokens, self.log_p + other.log_p, self.alternatives + other.alternatives)
 
-    def as_completion(self, offset: int) -> dict[str, Any]:
-        """`offset` is where the first token begins in the text."""
-        places = []
-        for token in self.tokens:
-            places.append(offset)
-            offset += len(token)
+    def as_completion(self, places: "Places") -> dict[str, Any]:
+        found = [places.next(token) for token in self.tokens]
         tops = [_by_name(others) if others else None for others in self.alternatives] or None
-        return {"tokens": self.tokens, "token_logprobs": self.log_p, "top_logprobs": tops, "text_offset": places}
+        return {"tokens": self.tokens, "token_logprobs": self.log_p, "top_logprobs": tops, "text_offset": found}
 
     def as_chat(self) -> dict[str, Any]:
         rows = self.alternatives or [[] for _ in self.tokens]
@@ -62,7 +85,7 @@ def _by_name(others: list[tuple[str, float]]) -> dict[str, float]:
 
 def _token(token: str, p: float | None) -> dict[str, Any]:
     # Of a part of a character the name does not tell which bytes it was.
-    known = "\N{REPLACEMENT CHARACTER}" not in token
+    known = PART not in token
     return {"token": token, "logprob": p, "bytes": list(token.encode("utf-8", errors="replace")) if known else None}
 
 
@@ -83,13 +106,13 @@ class Events:
             "created": int(time.time()),
             "model": model,
         }
-        self.offsets: dict[int, int] = {}
+        self.places: dict[int, Places] = {}
 
     async def lines(self, path: str, pieces: AsyncIterator[Piece], beginnings: list[str]) -> AsyncIterator[str]:
         """`beginnings` are what each answer begins with: the echoed prompt, if any."""
         try:
             for i, text in enumerate(beginnings):
-                self.offsets[i] = len(text)
+                self.places[i] = Places(text, len(text))
                 if self.chat or text:
                     yield self._event(i, text, None, None, first=True)
             async for piece in pieces:
@@ -116,9 +139,9 @@ class Events:
         tokens = tokens_of(piece)
         if self.chat:
             return tokens.as_chat()
-        offset = self.offsets[piece.row]
-        self.offsets[piece.row] += sum(map(len, piece.tokens))
-        return tokens.as_completion(offset)
+        places = self.places[piece.row]
+        places.text += piece.text
+        return tokens.as_completion(places)
 
 
 def _data(event: dict[str, Any]) -> str:

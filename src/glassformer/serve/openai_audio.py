@@ -14,6 +14,7 @@ from glassformer.tasks.subtitles import subtitles
 from glassformer.tasks.transcriber import Segment, Transcript
 
 Format = Literal["json", "text", "srt", "vtt", "verbose_json"]
+Granularity = Literal["word", "segment"]
 Sound = Annotated[UploadFile, File(description="wav, flac, ogg or mp3")]
 Text = Annotated[str | None, Form()]
 
@@ -33,10 +34,11 @@ def routes(hub: Hub) -> APIRouter:
         prompt: Text = None,
         response_format: Annotated[Format, Form()] = "json",
         temperature: Annotated[float, Form(ge=0, le=1)] = 0.0,
-        granularities: Annotated[list[str] | None, Form(alias="timestamp_granularities[]")] = None,
+        granularities: Annotated[list[Granularity] | None, Form(alias="timestamp_granularities[]")] = None,
+        include: Annotated[list[str] | None, Form(alias="include[]")] = None,
         stream: Annotated[bool, Form()] = False,
     ) -> dict[str, Any] | PlainTextResponse:
-        _check(prompt, temperature, stream)
+        _check(prompt=prompt, temperature=temperature, include=include, stream=stream)
         words = "word" in (granularities or [])
         heard, spoken = await transcribe(hub, request, find(model), file, words, language)
         return _written(heard, response_format, "transcribe", spoken, words)
@@ -50,7 +52,7 @@ def routes(hub: Hub) -> APIRouter:
         response_format: Annotated[Format, Form()] = "json",
         temperature: Annotated[float, Form(ge=0, le=1)] = 0.0,
     ) -> dict[str, Any] | PlainTextResponse:
-        _check(prompt, temperature, stream=False)
+        _check(prompt=prompt, temperature=temperature)
         heard, _ = await transcribe(hub, request, find(model), file, task="translate")
         return _written(heard, response_format, "translate", "en", words=False)
 
@@ -71,9 +73,9 @@ def routes(hub: Hub) -> APIRouter:
     return router
 
 
-def _check(prompt: str | None, temperature: float, stream: bool) -> None:
-    for name, given in (("prompt", prompt), ("temperature", temperature), ("stream", stream)):
-        if given:
+def _check(**given: Any) -> None:
+    for name, value in given.items():
+        if value:
             raise ApiError(400, f"{name} is not offered for recordings.", "Leave it out.", name)
 
 

@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from glassformer.decode.complete_options import CompleteOptions
 from glassformer.serve.errors import ApiError
-from glassformer.serve.lists import TextsOrIds, bounded
+from glassformer.serve.lists import MOST_SEED, TextsOrIds, bounded
 
 # Parameters of other servers that would change an answer.
 NOT_OFFERED = (
@@ -46,7 +46,7 @@ class _Generating(_Ask):
     presence_penalty: float = Field(0.0, ge=-2, le=2)
     repetition_penalty: float = Field(1.0, gt=0, le=10)
     n: int = Field(1, ge=1, le=128)
-    seed: int | None = Field(None, ge=0, lt=2**62)
+    seed: int | None = Field(None, ge=-(2**63), lt=2**63)
     stop: str | Annotated[list[str], bounded(0)] | None = None
     stream: bool = False
     stream_options: StreamOptions | None = None
@@ -68,7 +68,7 @@ class _Generating(_Ask):
             presence_penalty=self.presence_penalty,
             repetition_penalty=self.repetition_penalty,
             stop=tuple(stop),
-            seed=self.seed,
+            seed=None if self.seed is None else self.seed % MOST_SEED,
             n=n,
             alternatives=alternatives,
         )
@@ -85,6 +85,7 @@ class CompletionAsk(_Generating):
     echo: bool = False
     logprobs: int | None = Field(None, ge=0, le=20)
     suffix: str | None = None
+    truncate_prompt_tokens: int | None = Field(None, ge=1, description="Read only so many, the last ones.")
 
 
 class Part(BaseModel):
@@ -126,6 +127,8 @@ class ChatAsk(_Generating):
             message.check(f"messages.{i}.content")
         if self.response_format and self.response_format.get("type") != "text":
             raise ApiError(400, "Only text is answered here.", "Leave out response_format.", "response_format")
+        if self.top_logprobs and not self.logprobs:
+            raise ApiError(400, "top_logprobs is given without logprobs.", "Set logprobs to true.", "top_logprobs")
 
 
 class EmbeddingAsk(_Ask):

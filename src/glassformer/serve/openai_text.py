@@ -12,7 +12,7 @@ from glassformer.data.documents import Message
 from glassformer.serve.errors import ApiError
 from glassformer.serve.hub import Hub
 from glassformer.serve.models import Served
-from glassformer.serve.openai_answers import FINISH, Events, Tokens, new_id, tokens_of, usage
+from glassformer.serve.openai_answers import FINISH, Events, Places, Tokens, new_id, tokens_of, usage
 from glassformer.serve.openai_messages import ChatAsk, CompletionAsk, as_many
 from glassformer.serve.score import score_prompt
 from glassformer.serve.verbs import is_completer, prompt_ids
@@ -29,6 +29,8 @@ def routes(hub: Hub) -> APIRouter:
     async def completions(ask: CompletionAsk, request: Request) -> dict[str, Any] | StreamingResponse:
         served = hub.find(ask.model, is_completer, "a language model")
         prompts = await prompt_ids(hub, served, as_many(ask.prompt))
+        if ask.truncate_prompt_tokens is not None:
+            prompts = [ids[-ask.truncate_prompt_tokens :] for ids in prompts]
         return await _completions(hub, request, served, ask, prompts)
 
     @router.post("/chat/completions", response_model=None)
@@ -70,8 +72,7 @@ async def _completions(
         begin = beginnings[index]
         logprobs = None
         if ask.logprobs is not None:
-            echoed = len(begin) - sum(map(len, given[i].tokens))  # a mark that is not shown has no place
-            logprobs = (given[i] + tokens_of(answer)).as_completion(max(0, echoed) if ask.echo else 0)
+            logprobs = (given[i] + tokens_of(answer)).as_completion(Places(begin + answer.text))
         finish = FINISH[answer.finish]
         choices.append({"index": index, "text": begin + answer.text, "logprobs": logprobs, "finish_reason": finish})
     return {

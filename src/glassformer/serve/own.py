@@ -14,6 +14,7 @@ from glassformer.serve.look import reads_files, reads_texts
 from glassformer.serve.models import Served
 from glassformer.serve.own_messages import ClassifyAsk, CompleteAsk, EmbedAsk, FillAsk, TranslateAsk, check_seed
 from glassformer.tasks.classifier import Classifier
+from glassformer.tasks.completer import Completer
 from glassformer.tasks.filler import Filler
 
 Said = dict[str, Any]
@@ -64,7 +65,9 @@ def _shown(served: Served) -> Said:
     about = {"name": served.name, "task": served.task, "title": served.title, "languages": served.languages}
     face = served.face
     # What a classifier judges, so that a page knows what to ask for.
-    reads = {"input": face.input, "n_texts": face.n_texts} if isinstance(face, Classifier) else {}
+    reads: Said = {"input": face.input, "n_texts": face.n_texts} if isinstance(face, Classifier) else {}
+    if isinstance(face, Completer):
+        reads["context"] = face.context
     return {**about, "chat": served.can_talk, "look": reads_texts(served) or reads_files(served), **reads}
 
 

@@ -9,10 +9,9 @@ from glassformer.decode.complete_options import CompleteOptions
 from glassformer.decode.options import DecodeOptions
 from glassformer.model.settings import Pooling
 from glassformer.serve.errors import ApiError
-from glassformer.serve.lists import MOST, FewFields, Texts, bounded, few_fields
+from glassformer.serve.lists import MOST, MOST_SEED, FewFields, Texts, bounded, few_fields
 
 STRICT = ConfigDict(extra="forbid", allow_inf_nan=False)
-MOST_SEED = 2**62
 
 Name = Annotated[str | None, Field(description="A name of /api/models; without it, the first model that can do it.")]
 

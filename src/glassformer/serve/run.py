@@ -11,6 +11,8 @@ from glassformer.serve.edge import App
 from glassformer.serve.log import log_to_stderr
 from glassformer.serve.protocol import CarefulProtocol
 
+BACKLOG = 2048  # connections that wait to be taken
+
 
 def open_socket(host: str, port: int) -> socket.socket:
     """Port 0 takes a free one."""
@@ -23,9 +25,13 @@ def open_socket(host: str, port: int) -> socket.socket:
         found.bind((host, port))
     except OSError as error:
         found.close()
-        why = error.strerror or error
-        raise UserError(f"{host} port {port} cannot be used: {why}.", "Give another --host or --port.") from None
+        raise _taken(host, port, error) from None
     return found
+
+
+def _taken(host: str, port: int, error: OSError) -> UserError:
+    why = error.strerror or error
+    return UserError(f"{host} port {port} cannot be used: {why}.", "Give another --host or --port.")
 
 
 def address(sock: socket.socket) -> str:
@@ -77,6 +83,12 @@ def make_config(app: App, seconds: float = 600.0) -> uvicorn.Config:
 
 def run(app: App, sock: socket.socket, seconds: float, ready: Callable[[], None], quiet: bool = False) -> None:
     """Until a signal comes."""
+    try:
+        sock.listen(BACKLOG)  # another may have taken the port while the models were read
+    except OSError as error:
+        host, port = sock.getsockname()[:2]
+        sock.close()
+        raise _taken(host, port, error) from None
     if not quiet:
         log_to_stderr()
     _Server(make_config(app, seconds), ready).run([sock])

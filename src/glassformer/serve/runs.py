@@ -38,7 +38,7 @@ def routes(hub: Hub, folders: Sequence[Path]) -> APIRouter:
         if folder is None:
             raise ApiError(404, f"There is no training run {run[:80]!r}.", "See /api/runs.")
         try:
-            page = make_training_page(folder, None, LookOptions())
+            page = make_training_page(folder, None, LookOptions(), name=run)
         except UserError as error:
             raise ApiError(400, error.message.replace(str(folder), f"The run {run!r}")) from None
         return HTMLResponse(page, headers={"X-Content-Type-Options": "nosniff"})

@@ -49,7 +49,7 @@ function pause(ms, signal) {
 async function refusal(answer) {
   if (answer.status === 401) {
     document.dispatchEvent(new Event("key-needed"));
-    return new Refused(t("keyWrong"), "", 401);
+    return new Refused(key ? t("keyWrong") : t("keyNeeded"), "", 401);
   }
   if (answer.status === 429) return new Refused(t("busy"), t("busyHint"), 429);
   const said = await answer.json().catch(() => ({}));

@@ -1,5 +1,5 @@
 // Small parts that all views are built from. Text goes in as text only, never as HTML.
-import { t } from "./words.js";
+import { currentLanguage, t } from "./words.js";
 
 export function h(tag, given = {}, ...children) {
   const node = document.createElement(tag);
@@ -31,7 +31,8 @@ export function copyButton(text) {
   return node;
 }
 
-export const percent = (p) => (p > 0 && p < 0.001 ? "< 0.1 %" : `${(100 * p).toFixed(p < 0.0995 || p > 0.995 ? 1 : 0)} %`);
+export const number = (value, digits) => value.toLocaleString(currentLanguage(), { minimumFractionDigits: digits, maximumFractionDigits: digits });
+export const percent = (p) => (p > 0 && p < 0.001 ? `< ${number(0.1, 1)} %` : `${number(100 * p, p < 0.0995 || p > 0.995 ? 1 : 0)} %`);
 
 // Each [label, share, press]: a row that shows how much of the whole it has.
 export function bars(rows) {

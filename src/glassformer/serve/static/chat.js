@@ -42,15 +42,18 @@ export function mount(place, model, draft) {
     const asked = [...(talk.system.trim() ? [{ role: "system", content: talk.system }] : []), ...talk.messages];
     const node = bubble(answer);
     list.setAttribute("aria-busy", "true");
+    let ended = "";
     try {
       for await (const event of stream("/v1/chat/completions", { model: model.name, messages: asked, ...settings() }, mine.signal)) {
         const said = event.choices[0]?.delta?.content ?? "";
+        ended = event.choices[0]?.finish_reason ?? ended;
         if (said) status.clear();
         answer.content += said;
         node.append(said);
         node.scrollIntoView({ block: "nearest" });
       }
-      status.clear();
+      if (ended === "length") status.say(t("lengthReached"));
+      else status.clear();
     } catch (error) {
       if (givenUp(error)) status.say(t("stopped"));
       else status.fail(error);
@@ -66,12 +69,13 @@ export function mount(place, model, draft) {
 
   message.box.addEventListener("keydown", (event) => {
     if (event.key === "Enter" && !event.shiftKey && !event.isComposing) { event.preventDefault(); say(); }
-    if (event.key === "Escape") going?.abort();
   });
+  const escape = (event) => { if (event.key === "Escape") going?.abort(); };
+  document.addEventListener("keydown", escape);
   place.replaceChildren(h("div", { class: "bench" },
     h("section", { class: "card chat" }, list, status.node, h("div", { class: "composer" }, message.node, send, stop), h("div", { class: "foot" }, fresh)),
     settingsPanel([system])));
   show();
   message.box.focus({ preventScroll: true });
-  return () => going?.abort();
+  return () => { going?.abort(); document.removeEventListener("keydown", escape); };
 }

@@ -11,9 +11,11 @@ export function mount(place, model, draft) {
   const result = h("section", { class: "card", "aria-live": "polite", hidden: true });
   second.node.hidden = model.n_texts === 1;
 
+  const isPair = () => model.n_texts === 2 || (model.n_texts === null && second.box.value.trim() !== "");
+  const given = () => (isPair() ? [first, second] : [first]).map(({ box }) => box.value.trim());
+
   async function classify(signal) {
-    const paired = model.n_texts === 2 || (model.n_texts === null && second.box.value.trim());
-    const texts = (paired ? [first, second] : [first]).map(({ box }) => box.value.trim());
+    const [paired, texts] = [isPair(), given()];
     const whole = texts.every(Boolean);
     result.hidden = !whole;
     if (!whole) return status.clear();
@@ -37,7 +39,7 @@ export function mount(place, model, draft) {
   for (const { box } of [first, second]) box.addEventListener("input", changed);
   place.replaceChildren(
     h("div", { class: "pair" },
-      h("section", { class: "card" }, h("h2", {}, t("source")), first.node, second.node, h("div", { class: "foot" }, lookLink(model, () => ({ text: first.box.value })))),
+      h("section", { class: "card" }, h("h2", {}, t("source")), first.node, second.node, h("div", { class: "foot" }, lookLink(model, () => ({ text: given().map((text) => text.replaceAll("\t", " ")).join("\t") })))),
       h("div", { class: "stack" }, status.node, result)));
   changed();
   first.box.focus({ preventScroll: true });

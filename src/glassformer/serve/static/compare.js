@@ -1,6 +1,6 @@
 // Compare texts: one vector each, and the cosine of each pair.
 import { ask, givenUp, newest } from "./ask.js";
-import { growing, h, statusLine } from "./build.js";
+import { growing, h, number, statusLine } from "./build.js";
 import { t } from "./words.js";
 
 const MOST = 12;
@@ -31,7 +31,7 @@ export function mount(place, model, draft) {
     const pairs = texts.flatMap((_, i) => texts.slice(0, i).map((_, j) => [j, i]));
     const [a, b] = pairs.reduce((best, pair) => (likeness[pair[0]][pair[1]] > likeness[best[0]][best[1]] ? pair : best));
     const cell = (value, same) => {
-      const node = h("td", { class: same ? "same" : "heat" }, value.toFixed(2));
+      const node = h("td", { class: same ? "same" : "heat" }, number(value, 2));
       node.style.setProperty("--heat", Math.max(0, value).toFixed(3));
       return node;
     };

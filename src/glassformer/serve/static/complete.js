@@ -43,6 +43,7 @@ export function mount(place, model, draft) {
     let ended = "";
     try {
       const asked = { model: model.name, prompt: prompt.box.value, logprobs: 3, ...settings() };
+      if (model.context) asked.truncate_prompt_tokens = Math.max(1, model.context - asked.max_tokens); // what is long before is forgotten
       for await (const event of stream("/v1/completions", asked, mine.signal)) {
         const [choice] = event.choices;
         if (!choice) continue;
@@ -53,7 +54,8 @@ export function mount(place, model, draft) {
         ended = choice.finish_reason ?? ended;
         status.clear();
       }
-      status.say(ended === "length" ? t("lengthReached") : t("done"));
+      if (ended !== "length") status.say(t("done"));
+      else status.say(tokens.length < asked.max_tokens ? t("contextFull") : t("lengthReached"));
     } catch (error) {
       if (!givenUp(error)) status.fail(error);
       else if (going === mine) status.say(t("stopped"));
@@ -87,7 +89,7 @@ export function mount(place, model, draft) {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) { event.preventDefault(); start(); }
     if (event.key === "Escape" && going) going.abort();
   };
-  place.addEventListener("keydown", keys);
+  document.addEventListener("keydown", keys); // a button that hides itself takes the focus with it
   place.replaceChildren(h("div", { class: "bench" },
     h("div", { class: "stack" },
       h("section", { class: "card" }, h("h2", {}, t("prompt")), prompt.node, h("div", { class: "foot" }, h("span", { class: "soft hardware" }, "Ctrl + Enter"), write, stop)),
@@ -95,7 +97,7 @@ export function mount(place, model, draft) {
     settingsPanel()));
   show("", []);
   prompt.box.focus({ preventScroll: true });
-  return () => { going?.abort(); place.removeEventListener("keydown", keys); };
+  return () => { going?.abort(); document.removeEventListener("keydown", keys); };
 }
 
 function tip(logP, others) {

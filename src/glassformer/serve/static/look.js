@@ -7,7 +7,9 @@ import { t } from "./words.js";
 export function lookLink(model, asked) {
   if (!model.look) return null;
   const point = () => (link.href = `/look#${new URLSearchParams({ model: model.name, ...asked() })}`);
-  const link = h("a", { class: "button quiet", target: "_blank", rel: "opener", href: "/look", onpointerenter: point, onfocus: point, onclick: point }, t("look"));
+  // The middle button, or a key with the click, would open a tab that is nobody's heir.
+  const open = (event) => { event.preventDefault(); point(); window.open(link.href, "_blank"); };
+  const link = h("a", { class: "button quiet", target: "_blank", rel: "opener", href: "/look", onpointerenter: point, onfocus: point, onclick: open, onauxclick: (event) => event.button === 1 && open(event) }, t("look"));
   return link;
 }
 

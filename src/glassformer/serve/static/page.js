@@ -87,6 +87,7 @@ function showFrame() {
   byId("model").replaceChildren(...Object.entries(groups).map(([task, some]) =>
     h("optgroup", { label: task in VIEWS ? t(task) : task }, some.map(({ name }) => h("option", { value: name }, name)))));
   byId("model").disabled = models.length < 2;
+  byId("model").value = place().model?.name ?? "";
 }
 
 const theme = () => (localStorage.getItem("theme") in THEMES ? localStorage.getItem("theme") : "system");

@@ -51,12 +51,14 @@ export function mount(place, model) {
       URL.revokeObjectURL(player.src);
       player.src = URL.createObjectURL(wave);
       player.hidden = false;
+      // What the server reads itself goes as it is, if that is less.
+      const sent = /^audio\/(x-)?(wav|flac|ogg|mpeg)$/.test(blob.type) && blob.size < wave.size ? blob : wave;
       const form = new FormData();
-      form.append("file", wave, "speech.wav");
+      form.append("file", sent, "speech");
       form.append("model", model.name);
       const { text } = await ask("/v1/audio/transcriptions", form, signal);
       transcript.textContent = text.trim() || t("nothingHeard");
-      foot.replaceChildren(copyButton(() => transcript.textContent), (await lookAtFileLink(model, wave)) ?? "");
+      foot.replaceChildren(copyButton(() => transcript.textContent), (await lookAtFileLink(model, sent)) ?? "");
       result.hidden = false;
       status.clear();
     } catch (error) {
