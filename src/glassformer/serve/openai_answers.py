@@ -23,14 +23,14 @@ def new_id(kind: str) -> str:
 
 
 class Places:
-    """Where tokens begin in their text, which may still grow.
+    """Where tokens begin in their text; that of a stream grows.
 
     A part of a character has no letters of its own, a mark is not shown, and a text may begin without the space of its
     first token: so each token is looked for, near where it should be.
     """
 
-    def __init__(self, text: str, at: int = 0) -> None:
-        self.text, self.at = text, at
+    def __init__(self, text: str, at: int = 0, grows: bool = False) -> None:
+        self.text, self.at, self.grows = text, at, grows
         self.n_hidden = 0  # parts of characters since the last token that was found
 
     def next(self, token: str) -> int:
@@ -43,7 +43,7 @@ class Places:
                 self.at, self.n_hidden = place + len(shown), 0
                 return place
         place = self.at
-        if place + len(token) > len(self.text):  # held back, and shown later
+        if self.grows and place + len(token) > len(self.text):  # held back, and shown later
             self.at += len(token)
         return place
 
@@ -112,7 +112,7 @@ class Events:
         """`beginnings` are what each answer begins with: the echoed prompt, if any."""
         try:
             for i, text in enumerate(beginnings):
-                self.places[i] = Places(text, len(text))
+                self.places[i] = Places(text, len(text), grows=True)
                 if self.chat or text:
                     yield self._event(i, text, None, None, first=True)
             async for piece in pieces:
