@@ -8,7 +8,6 @@ import torch
 from glassformer.decode.options import DecodeOptions
 from glassformer.errors import require
 from glassformer.fast.choose import Engine, Precision, choose_backend, choose_decoder
-from glassformer.fast.ctranslate2 import CTranslate2Backend
 from glassformer.fast.ctranslate2_whisper import CTranslate2Whisper
 from glassformer.fast.packed import choose_states
 from glassformer.model import DecoderOnly, EncoderDecoder
@@ -105,6 +104,7 @@ def _transcriber(
 ) -> Transcriber | WhisperTranscriber:
     if "whisper" in loaded.about:
         assert isinstance(loaded.model, EncoderDecoder)
+        require(engine != "c++", "The C++ engine runs no Whisper.", "Set the engine to ctranslate2, torch or auto.")
         if engine == "torch":
             return WhisperTranscriber(loaded, None, language, task)
         kind: Literal["float32", "int8"] = "float32" if precision == "fp32" else "int8"
@@ -130,11 +130,11 @@ def _translator(loaded: LoadedModel, engine: Engine, precision: Precision) -> Tr
     def choose(options: DecodeOptions, with_phrases: bool) -> Backend:
         assert isinstance(loaded.model, EncoderDecoder)
         require(
-            not with_phrases or engine != "ctranslate2",
-            "CTranslate2 cannot make sure that phrases are contained.",
+            not with_phrases or engine in ("auto", "torch"),
+            f"The engine {engine} cannot make sure that phrases are contained.",
             "Set the engine to torch, or to auto.",
         )
-        fast = CTranslate2Backend.supports(options) and not with_phrases
+        fast = not options.sample and not with_phrases
         if fast not in backends:
             backends[fast] = choose_backend(loaded.model, options, "torch" if with_phrases else engine, precision)
         return backends[fast]

@@ -6,19 +6,25 @@ import pytest
 
 from glassformer.decode.options import DecodeOptions
 from glassformer.errors import UserError
+from glassformer.fast import native
 from glassformer.fast.choose import choose_backend
 from glassformer.tasks.backend import Request
 from tests.builders import tokens
-from tests.fast.models import lively
+from tests.fast.models import SETTINGS, lively
+from tests.fast.rounded import needs_compiler
 
 DRAWING = DecodeOptions(sample=True, seed=1, max_len=5)
+ROTARY = SETTINGS["rotary in pairs"]
 STRANGE = {"source": tokens(n_types=2), "tie_source_target": False}
 
 
 @pytest.mark.parametrize(
     ("changes", "options", "wish", "name"),
     [
-        ({}, None, {}, "CTranslate2 int8"),
+        pytest.param({}, None, {}, "C++ int8", marks=needs_compiler),
+        pytest.param({}, None, {"precision": "int8"}, "C++ int8", marks=needs_compiler),
+        pytest.param({}, None, {"engine": "c++"}, "C++ int8", marks=needs_compiler),
+        (ROTARY, None, {}, "CTranslate2 int8"),
         ({}, None, {"precision": "fp32"}, "CTranslate2 fp32"),
         ({}, None, {"engine": "ctranslate2"}, "CTranslate2 int8"),
         ({}, None, {"engine": "torch"}, "torch fp32"),
@@ -36,10 +42,24 @@ def test_choice(changes: dict[str, Any], options: DecodeOptions | None, wish: di
 
 
 @pytest.mark.parametrize(
-    ("changes", "options", "reason"), [({}, DRAWING, "draw with a seed"), (STRANGE, None, "no token types")]
+    ("changes", "options", "wish", "reason"),
+    [
+        ({}, DRAWING, {"engine": "ctranslate2"}, "CTranslate2 cannot run this: it cannot draw with a seed"),
+        (STRANGE, None, {"engine": "ctranslate2"}, "CTranslate2 cannot run this: it knows no token types"),
+        ({}, DRAWING, {"engine": "c++"}, "C.. engine cannot run this: it cannot draw"),
+        ({}, None, {"engine": "c++", "precision": "fp32"}, "C.. engine cannot run this: it has whole numbers only"),
+        pytest.param(ROTARY, None, {"engine": "c++"}, "cannot run this: .*rotary", marks=needs_compiler),
+    ],
 )
 def test_a_named_engine_is_taken_or_refused(
-    changes: dict[str, Any], options: DecodeOptions | None, reason: str
+    changes: dict[str, Any], options: DecodeOptions | None, wish: dict[str, Any], reason: str
 ) -> None:
-    with pytest.raises(UserError, match=rf"CTranslate2 cannot run this: .*{reason}.*torch, or to auto"):
-        choose_backend(lively(changes), options, engine="ctranslate2")
+    with pytest.raises(UserError, match=rf"{reason}.*torch, or to auto"):
+        choose_backend(lively(changes), options, **wish)
+
+
+def test_without_a_compiler_it_is_ctranslate2(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(native, "why_no_native", lambda: "there is no compiler (g++)")
+    assert choose_backend(lively({})).name == "CTranslate2 int8"
+    with pytest.raises(UserError, match=r"no compiler \(g\+\+\).*torch, or to auto"):
+        choose_backend(lively({}), engine="c++")

@@ -1,6 +1,5 @@
 """The stack in C++: the same sums as whole numbers by the textbook, rows that are as if alone, the cache as ever."""
 
-import shutil
 from pathlib import Path
 
 import pytest
@@ -20,35 +19,7 @@ from glassformer.model.settings import FeedForwardSettings
 from glassformer.tasks.generator import Generator
 from tests.builders import encoder_decoder, left_keep, random_ids, stack
 from tests.fast.decoders import DECODERS, decoder, prompts
-
-needs_compiler = pytest.mark.skipif(
-    shutil.which("g++") is None or "avx512_vnni" not in Path("/proc/cpuinfo").read_text(),
-    reason="no compiler, or no VNNI",
-)
-
-
-class Rounded(nn.Module):
-    """A Linear whose weight and input are rounded to 255 steps a row, multiplied without any trick."""
-
-    def __init__(self, linear: nn.Linear) -> None:
-        super().__init__()
-        self.scale = linear.weight.abs().amax(dim=1) / 127
-        self.whole = (linear.weight / self.scale[:, None]).round().double()
-        self.bias = 0 if linear.bias is None else linear.bias
-
-    def forward(self, x: Tensor) -> Tensor:
-        scale = x.abs().amax(dim=-1, keepdim=True) / 127
-        whole = (x * (1 / scale)).round().nan_to_num(0).double()
-        return ((whole @ self.whole.T) * (scale * self.scale)).float() + self.bias
-
-
-def rounded(model: DecoderOnly) -> DecoderOnly:
-    """The model with its linear layers rounded, in torch."""
-    for module in [*model.decoder.modules(), *model.head.modules()]:
-        for name, child in list(module.named_children()):
-            if isinstance(child, nn.Linear):
-                setattr(module, name, Rounded(child))
-    return model
+from tests.fast.rounded import Rounded, needs_compiler, rounded
 
 
 class Halves(LayerCache):

@@ -67,7 +67,7 @@ def test_a_batch_answers_as_each_text_alone(translator: Translator) -> None:
 
 def test_the_default_engine_answers_every_kind_of_request(folder: Path) -> None:
     fast = glassformer.load(folder)
-    assert "CTranslate2" in fast.engine_name(DecodeOptions())
+    assert fast.engine_name(DecodeOptions()) in ("C++ int8", "CTranslate2 int8")  # where it can be compiled or not
     assert len(fast.translate(TEXTS, max_len=20)) == len(TEXTS)
     drawn = fast.translate(TEXTS, sample=True, seed=3, max_len=20)
     assert drawn == fast.translate(TEXTS, sample=True, seed=3, max_len=20)
@@ -149,12 +149,12 @@ def test_one_string_instead_of_a_list_is_refused(translator: Translator) -> None
 
 
 def test_unknown_engines_are_refused(folder: Path) -> None:
-    with pytest.raises(UserError, match=r"There is no engine 'steam'\. Choose auto, ctranslate2, torch\."):
+    with pytest.raises(UserError, match=r"There is no engine 'steam'\. Choose auto, c\+\+, ctranslate2, torch\."):
         glassformer.load(folder, engine="steam")  # type: ignore[arg-type]
 
 
 def test_phrases_are_refused_by_an_engine_that_cannot_keep_to_them(folder: Path) -> None:
-    with pytest.raises(UserError, match=r"CTranslate2 cannot make sure"):
+    with pytest.raises(UserError, match=r"engine ctranslate2 cannot make sure"):
         glassformer.load(folder, engine="ctranslate2").translate_all(["a"], phrases=["b"])
 
 

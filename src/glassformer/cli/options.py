@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 Model = Annotated[str, typer.Argument(help="A model directory, or the name of a built-in model.")]
-Engine = Annotated[str, typer.Option(help="auto, ctranslate2 or torch.")]
+Engine = Annotated[str, typer.Option(help="auto, c++, ctranslate2 or torch.")]
 Precision = Annotated[str, typer.Option(help="auto, fp32 or int8.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Answer as JSON.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Nothing on stderr.")]

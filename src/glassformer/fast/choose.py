@@ -11,12 +11,13 @@ from glassformer.fast.ctranslate2_spec import cannot_run
 from glassformer.fast.int8 import can_run_int8, quantise_int8
 from glassformer.fast.native import why_no_native
 from glassformer.fast.native_stack import run_natively
+from glassformer.fast.native_translator import NativeBackend, cannot_translate
 from glassformer.model import DecoderOnly, EncoderDecoder
 from glassformer.tasks.backend import Backend, TorchBackend
 
 LARGE = 20_000_000  # parameters; smaller ones lose more by rounding than they win
 
-Engine = Literal["auto", "ctranslate2", "torch"]
+Engine = Literal["auto", "c++", "ctranslate2", "torch"]
 Precision = Literal["auto", "fp32", "int8"]
 
 
@@ -26,12 +27,18 @@ def choose_backend(
     engine: Engine = "auto",
     precision: Precision = "auto",
 ) -> Backend:
-    """CTranslate2 where it can run the model with these options, else torch; in int8 where the model is on a CPU."""
-    on_cpu = next(model.parameters()).device.type == "cpu"
-    reason = _why_not(model, options or DecodeOptions(), on_cpu)
-    if engine == "ctranslate2" and reason is not None:
-        raise UserError(f"CTranslate2 cannot run this: {reason}.", "Set the engine to torch, or to auto.")
-    if engine != "torch" and reason is None:
+    """Our C++ where it can run the model with these options, else CTranslate2, else torch.
+
+    In int8 where the model is on a CPU; in fp32 CTranslate2 is the fastest.
+    """
+    options, on_cpu = options or DecodeOptions(), next(model.parameters()).device.type == "cpu"
+    native, ctranslate2 = _why_no_native(model, options, precision), _why_no_ctranslate2(model, options, on_cpu)
+    for name, told, reason in (("c++", "The C++ engine", native), ("ctranslate2", "CTranslate2", ctranslate2)):
+        if engine == name and reason is not None:
+            raise UserError(f"{told} cannot run this: {reason}.", "Set the engine to torch, or to auto.")
+    if engine in ("auto", "c++") and native is None:
+        return NativeBackend(model)
+    if engine in ("auto", "ctranslate2") and ctranslate2 is None:
         return CTranslate2Backend(model, "float32" if precision == "fp32" else "int8")
     # Who asks for torch by name wants the model as it is.
     if precision == "int8" or (precision == "auto" and engine != "torch" and on_cpu and can_run_int8()):
@@ -53,7 +60,15 @@ def choose_decoder(model: DecoderOnly, precision: Precision = "auto") -> tuple[D
     return model, "torch fp32"
 
 
-def _why_not(model: EncoderDecoder, options: DecodeOptions, on_cpu: bool) -> str | None:
+def _why_no_native(model: EncoderDecoder, options: DecodeOptions, precision: Precision) -> str | None:
+    if precision == "fp32":
+        return "it has whole numbers only"
+    if not NativeBackend.supports(options):
+        return "it cannot draw"
+    return cannot_translate(model)
+
+
+def _why_no_ctranslate2(model: EncoderDecoder, options: DecodeOptions, on_cpu: bool) -> str | None:
     if not on_cpu:
         return "here it runs on a CPU, and the model is on a graphics card"
     if not CTranslate2Backend.supports(options):

@@ -4,7 +4,6 @@ Deliberately not here: how our weights look there (`ctranslate2_spec`), and draw
 each request nor min_p.
 """
 
-import os
 import tempfile
 from pathlib import Path
 from typing import Any, Literal
@@ -15,6 +14,7 @@ import torch
 from glassformer.data.tokenizer import END, Tokenizer
 from glassformer.decode.options import DecodeOptions, Hypothesis
 from glassformer.errors import UserError
+from glassformer.fast.cores import n_cores
 from glassformer.fast.ctranslate2_spec import N_POSITIONS, cannot_run, to_spec
 from glassformer.model import EncoderDecoder
 from glassformer.model.inputs import Tokens
@@ -64,7 +64,7 @@ class CTranslate2Backend:
 
     def __init__(self, model: EncoderDecoder, precision: Precision = "int8", n_threads: int | None = None) -> None:
         self.model, self.precision = model, precision
-        self.n_threads = n_threads or _n_cores()
+        self.n_threads = n_threads or n_cores()
         self.name = f"CTranslate2 {'int8' if precision == 'int8' else 'fp32'}"
         self.n_positions, self.translator = N_POSITIONS, self._load(N_POSITIONS)
 
@@ -129,12 +129,6 @@ class CTranslate2Backend:
             return ctranslate2.Translator(
                 folder, compute_type=self.precision, inter_threads=self.n_threads, intra_threads=1
             )
-
-
-def _n_cores() -> int:
-    if hasattr(os, "sched_getaffinity"):  # a container may have fewer than the machine
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def _hypotheses(result: Any, options: DecodeOptions) -> list[Hypothesis]:

@@ -1,33 +1,14 @@
 // A decoder's stack in 8-bit whole numbers: everything between the embedding and the head in one call.
 //
 // Where one token is made at a time, the work is to read the weights once; a Python step of some hundred small
-// operations takes as long again. Each row of a weight and each row of an input has its own scale. Norms, softmax and
-// attention are in fp32; keys and values are kept in fp16, because many rows read more of them than of weights. A
-// row's numbers do not depend on the other rows: sums of whole numbers are exact in any order,
-// and attention runs over the real slots of its own row only.
+// operations takes as long again. Norms, softmax and attention are in fp32; keys and values are kept in fp16, because
+// many rows read more of them than of weights. Attention runs over the real slots of its own row only.
 //
 // Threads are torch's: compiled with -fopenmp, but linked to no runtime, this finds the one that torch has loaded.
 
-#include <type_traits>
-
-#include "vector.h"
+#include "whole.h"
 
 extern "C" {
-struct Linear {
-    const int8_t *weight;  // blocks of 16 outputs, in each for every 4 inputs the 16 x 4 numbers
-    const float *scale, *bias;
-    const int32_t *shift;  // 128 times the sum of an output's weights: inputs are kept as 0 … 255
-    int32_t n_in, n_out;   // n_in a multiple of 4
-};
-struct Layer {
-    Linear qkv, o, w_1, gate, w_2;  // no gate.weight: not gated
-    Norm attention_norm, ff_norm;
-};
-struct Stack {
-    const Layer *layers;
-    Norm last;  // no weight: none
-    int32_t n_layers, d_model, h, h_kv, d_k, d_v, d_ff, activation, pre_norm, rotary;
-};
 struct Call {
     float *x;               // (b, n, d_model), changed in place
     half *const *k, *const *v;  // for each layer (b, h_kv, capacity, d)
@@ -41,120 +22,14 @@ enum { NO_ROTARY, HALVES, INTERLEAVED };
 
 const int64_t FEW = 16;  // rows
 
-static inline int padded(int d) { return (d + 3) / 4 * 4; }
-
-// Rows are worked on in groups of 8, the rest of them in 4, 2 and 1; a group stores its rows four numbers at a time in
-// turn, so that one pointer serves all.
-struct Group {
-    int64_t first;
-    int size;
-};
-
-static inline Group group_of(int64_t row, int64_t rows) {
-    int64_t first = std::min(row, rows - 1) / 8 * 8;
-    int size = 8;
-    for (; first + size > rows; size /= 2) {}
-    while (row >= first + size) {
-        first += size;
-        for (; first + size > rows; size /= 2) {}
-    }
-    return {first, size};
-}
-
-// A row as whole numbers 1 … 255, 128 for zero.
-static void quantise_row(const float *x, int d, int64_t row, int64_t rows, uint8_t *all, float *scale) {
-    const Group group = group_of(row, rows);
-    const int n_in = padded(d), r = row - group.first;
-    __m512 most = _mm512_setzero_ps();
-    for (int i = 0; i < d; i += 16)
-        most = _mm512_max_ps(most, _mm512_abs_ps(_mm512_maskz_loadu_ps(left(d - i), x + i)));
-    const float largest = _mm512_reduce_max_ps(most);
-    const __m512 by = _mm512_set1_ps(largest > 1e-30f ? 127 / largest : 0);
-    int32_t *to = (int32_t *)(all + group.first * n_in) + r;
-    for (int i = 0; i < d; i += 16) {
-        __m512i whole = _mm512_cvtps_epi32(_mm512_mul_ps(_mm512_maskz_loadu_ps(left(d - i), x + i), by));
-        int32_t fours[4];
-        _mm_storeu_si128((__m128i *)fours, _mm512_cvtepi32_epi8(_mm512_add_epi32(whole, _mm512_set1_epi32(128))));
-        for (int j = 0; j < 4 && i + 4 * j < d; j++) to[(i / 4 + j) * group.size] = fours[j];
-    }
-    scale[row] = largest / 127;
-}
-
-// To each of 16 sums four products more. GCC 12 copies the sums to and fro around the intrinsic.
-static inline void add_products(__m512i &sums, __m512i a, __m512i b) {
-    asm("vpdpbusd %2, %1, %0" : "+v"(sums) : "v"(a), "v"(b));
-}
-
-// R rows of input against B blocks of 16 outputs: what is read serves all of them.
-template <int R, int B>
-static __attribute__((noinline)) void tile(const Linear &w, int block, const uint8_t *q, const float *scale, float *out, bool add) {
-    __m512i acc[R][B];
-#pragma GCC unroll 8
-    for (int r = 0; r < R; r++)
-#pragma GCC unroll 4
-        for (int b = 0; b < B; b++) acc[r][b] = _mm512_setzero_si512();
-    const int64_t size = (int64_t)16 * w.n_in;
-    const int8_t *weight = w.weight + block * size;
-    const int32_t *fours = (const int32_t *)q;
-    for (int k = 0; k < w.n_in / 4; k++, weight += 64, fours += R) {
-        __m512i part[B];
-#pragma GCC unroll 4
-        for (int b = 0; b < B; b++) part[b] = _mm512_loadu_si512(weight + b * size);
-#pragma GCC unroll 8
-        for (int r = 0; r < R; r++) {
-            const __m512i four = _mm512_set1_epi32(fours[r]);
-#pragma GCC unroll 4
-            for (int b = 0; b < B; b++) add_products(acc[r][b], four, part[b]);
-        }
-    }
-#pragma GCC unroll 4
-    for (int b = 0; b < B; b++) {
-        const int o = 16 * (block + b);
-        const __mmask16 m = left(w.n_out - o);
-        const __m512 by = _mm512_maskz_loadu_ps(m, w.scale + o), bias = _mm512_maskz_loadu_ps(m, w.bias + o);
-        const __m512i shift = _mm512_maskz_loadu_epi32(m, w.shift + o);
-#pragma GCC unroll 8
-        for (int r = 0; r < R; r++) {
-            __m512 y = _mm512_cvtepi32_ps(_mm512_sub_epi32(acc[r][b], shift));
-            y = _mm512_fmadd_ps(y, _mm512_mul_ps(by, _mm512_set1_ps(scale[r])), bias);
-            float *to = out + (int64_t)r * w.n_out + o;
-            if (add) y = _mm512_add_ps(y, _mm512_maskz_loadu_ps(m, to));
-            _mm512_mask_storeu_ps(to, m, y);
-        }
-    }
-}
-
-// Blocks of 16 outputs.
-struct Share {
-    int first, end;
-};
-
 // What this thread makes of all outputs.
 static inline Share share_of(const Linear &w) {
-    const int64_t blocks = (w.n_out + 15) / 16, i = omp_get_thread_num(), n = omp_get_num_threads();
+    const int64_t blocks = blocks_of(w), i = omp_get_thread_num(), n = omp_get_num_threads();
     return {(int)(blocks * i / n), (int)(blocks * (i + 1) / n)};
 }
 
-// This thread's share of the outputs, for all rows.
-static void linear(const Linear &w, const uint8_t *q, const float *scale, int64_t rows, float *out, bool add = false) {
-    const Share own = share_of(w);
-    int block = own.first;
-    auto run = [&](auto size) {
-        constexpr int B = decltype(size)::value;
-        for (; block + B <= own.end; block += B)
-            for (int64_t r = 0; r < rows;) {
-                const int R = group_of(r, rows).size;
-                const uint8_t *from = q + r * w.n_in;
-                float *to = out + r * w.n_out;
-                if (R == 8) tile<8, B>(w, block, from, scale + r, to, add);
-                else if (R == 4) tile<4, B>(w, block, from, scale + r, to, add);
-                else if (R == 2) tile<2, B>(w, block, from, scale + r, to, add);
-                else tile<1, B>(w, block, from, scale + r, to, add);
-                r += R;
-            }
-    };
-    run(std::integral_constant<int, 3>());
-    run(std::integral_constant<int, 1>());
+static void own_linear(const Linear &w, const uint8_t *q, const float *scale, int64_t rows, float *out, bool add = false) {
+    linear(w, share_of(w), q, scale, rows, out, add);
 }
 
 static void turn(float *x, const float *cos, const float *sin, int d, int layout) {
@@ -167,35 +42,13 @@ static void turn(float *x, const float *cos, const float *sin, int d, int layout
 }
 
 // One query of one head over the slots that it may see; `weights` and `slots` have room for all.
-static void attend(const float *q, const half *k, const half *v, int64_t n_slots, const uint8_t *mask, int d_k, int d_v,
-                   float *weights, int64_t *slots, float *z) {
+static void attend_slots(const float *q, const half *k, const half *v, int64_t n_slots, const uint8_t *mask, int d_k,
+                         int d_v, float *weights, int64_t *slots, float *z) {
     int64_t n = 0;
-    float most = -INFINITY, by = 1 / std::sqrt((float)d_k), sum = 0;
-    for (int64_t j = 0; j < n_slots; j++) {
-        if (mask && !mask[j]) continue;
-        const float score = dot(q, k + j * d_k, d_k) * by;
-        slots[n] = j;
-        weights[n++] = score;
-        most = std::max(most, score);
-    }
-    for (int64_t j = 0; j < n; j += 16) {
-        __mmask16 m = left(n - j);
-        __m512 e = exp16(_mm512_sub_ps(_mm512_maskz_loadu_ps(m, weights + j), _mm512_set1_ps(most)));
-        _mm512_mask_storeu_ps(weights + j, m, e);
-        sum += _mm512_mask_reduce_add_ps(m, e);
-    }
-    const __m512 share = _mm512_set1_ps(1 / sum);
-    for (int i = 0; i < d_v; i += 64) {  // four sums at a time stay in registers
-        __m512 found[4] = {};
-        __mmask16 m[4];
-        for (int c = 0; c < 4; c++) m[c] = left(std::max(0, d_v - i - 16 * c));
-        for (int64_t j = 0; j < n; j++) {
-            const __m512 weight = _mm512_set1_ps(weights[j]);
-            const half *from = v + slots[j] * d_v + i;
-            for (int c = 0; c < 4; c++) found[c] = _mm512_fmadd_ps(weight, load(m[c], from + 16 * c), found[c]);
-        }
-        for (int c = 0; c < 4; c++) _mm512_mask_storeu_ps(z + i + 16 * c, m[c], _mm512_mul_ps(found[c], share));
-    }
+    for (int64_t j = 0; j < n_slots; j++)
+        if (!mask || mask[j]) slots[n++] = j;
+    attend(q, n, [=](int64_t j) { return k + slots[j] * d_k; }, [=](int64_t j) { return v + slots[j] * d_v; }, d_k, d_v,
+           weights, z);
 }
 
 extern "C" void glassformer_linear(const Linear *w, const float *x, int64_t d, int64_t rows, float *out, int n_threads) {
@@ -205,7 +58,7 @@ extern "C" void glassformer_linear(const Linear *w, const float *x, int64_t d, i
     {
 #pragma omp for
         for (int64_t r = 0; r < rows; r++) quantise_row(x + r * d, d, r, rows, q.get(), scale.get());
-        linear(*w, q.get(), scale.get(), rows, out);
+        own_linear(*w, q.get(), scale.get(), rows, out);
     }
 }
 
@@ -272,7 +125,7 @@ extern "C" void glassformer_stack(const Stack *stack, const Call *call, int n_th
         for (int l = 0; l < s.n_layers; l++) {
             const Layer &layer = s.layers[l];
             quantise(c.x, d, s.pre_norm ? &layer.attention_norm : nullptr);
-            linear(layer.qkv, q, scale, rows, qkv.get());
+            own_linear(layer.qkv, q, scale, rows, qkv.get());
 #pragma omp barrier
             // Turn, and write keys and values to their slots. A thread gets the same items in both loops, so that only
             // several rows of one text have to wait for each other's keys.
@@ -296,18 +149,18 @@ extern "C" void glassformer_stack(const Stack *stack, const Call *call, int n_th
             for (int64_t item = 0; item < rows * s.h_kv; item++) {
                 const int64_t r = item / s.h_kv, a = item % s.h_kv, from = (r / c.n * s.h_kv + a) * c.capacity;
                 for (int64_t i = a * group; i < (a + 1) * group; i++)
-                    attend(&qkv[r * d_qkv + i * s.d_k], c.k[l] + from * s.d_k, c.v[l] + from * s.d_v,
+                    attend_slots(&qkv[r * d_qkv + i * s.d_k], c.k[l] + from * s.d_k, c.v[l] + from * s.d_v,
                            c.start + r % c.n + 1, c.mask ? c.mask + r * m : nullptr, s.d_k, s.d_v, row.get(),
                            slots.get(), &z[r * d_z + i * s.d_v]);
             }
             quantise(z.get(), d_z, nullptr);
-            linear(layer.o, q, scale, rows, c.x, true);
+            own_linear(layer.o, q, scale, rows, c.x, true);
 #pragma omp barrier
             if (!s.pre_norm) settle(layer.attention_norm);
 
             quantise(c.x, d, s.pre_norm ? &layer.ff_norm : nullptr);
-            linear(layer.w_1, q, scale, rows, hidden.get());
-            if (layer.gate.weight) linear(layer.gate, q, scale, rows, gate.get());
+            own_linear(layer.w_1, q, scale, rows, hidden.get());
+            if (layer.gate.weight) own_linear(layer.gate, q, scale, rows, gate.get());
             const Share own = share_of(layer.w_1);
             for (int64_t r = 0; r < rows; r++)
                 for (int i = 16 * own.first; i < std::min(16 * own.end, (int)s.d_ff); i += 16) {
@@ -319,7 +172,7 @@ extern "C" void glassformer_stack(const Stack *stack, const Call *call, int n_th
                 }
 #pragma omp barrier
             quantise(hidden.get(), s.d_ff, nullptr);
-            linear(layer.w_2, q, scale, rows, c.x, true);
+            own_linear(layer.w_2, q, scale, rows, c.x, true);
 #pragma omp barrier
             if (!s.pre_norm) settle(layer.ff_norm);
         }

@@ -11,13 +11,15 @@ import platform
 import shutil
 import subprocess
 import tempfile
-from ctypes import POINTER, Structure, c_float, c_int, c_int32, c_int64, c_void_p
+from concurrent.futures import ThreadPoolExecutor
+from ctypes import POINTER, Structure, c_double, c_float, c_int, c_int32, c_int64, c_void_p
 from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 
-HEADER, *SOURCES = (Path(__file__).with_name(name) for name in ("vector.h", "native.cpp", "packed.cpp"))
+HEADERS = [Path(__file__).with_name(name) for name in ("vector.h", "whole.h")]
+SOURCES = [Path(__file__).with_name(name) for name in ("native.cpp", "packed.cpp", "translate.cpp")]
 FLAGS = ("-std=c++17", "-O3", "-march=native", "-mprefer-vector-width=512", "-fPIC", "-w")
 
 
@@ -43,6 +45,8 @@ class Layer(Structure):
     _fields_ = [
         *((name, Linear) for name in ("qkv", "o", "w_1", "gate", "w_2")),
         *((name, Norm) for name in ("attention_norm", "ff_norm")),
+        *((name, Linear) for name in ("cross_q", "cross_kv", "cross_o")),
+        ("cross_norm", Norm),
     ]
 
 
@@ -62,13 +66,38 @@ class Call(Structure):
     ]
 
 
+class Words(Structure):
+    _fields_ = [("table", c_void_p), ("positions", c_void_p), ("norm", Norm)]
+
+
+class Translator(Structure):
+    _fields_ = [
+        *((name, Stack) for name in ("encoder", "decoder")),
+        *((name, Words) for name in ("source", "target")),
+        ("head", Linear),
+        *((name, c_int32) for name in ("start", "end")),
+    ]
+
+
+class Texts(Structure):
+    _fields_ = [
+        *((name, c_void_p) for name in ("source", "begins", "prefixes")),
+        *((name, c_int64) for name in ("n", "n_prefix", "beam", "n_best", "max_len", "no_repeat")),
+        ("length_penalty", c_double),
+        *((name, c_void_p) for name in ("ids", "lengths", "scores")),
+    ]
+
+
+N_THREADS = c_int
+
 FUNCTIONS = {
-    "linear": (POINTER(Linear), c_void_p, c_int64, c_int64, c_void_p),
-    "stack": (POINTER(Stack), POINTER(Call)),
-    "log_totals": (c_void_p, c_int64, c_int64, c_void_p),
-    "attend": (c_void_p, c_void_p, c_void_p, c_int64, c_int, c_int, c_int, c_void_p),
-    "activate": (c_void_p, c_void_p, c_int64, c_int, c_int),
-    "add": (c_void_p, c_void_p, c_void_p, c_int64, c_int, POINTER(Norm)),
+    "linear": (POINTER(Linear), c_void_p, c_int64, c_int64, c_void_p, N_THREADS),
+    "stack": (POINTER(Stack), POINTER(Call), N_THREADS),
+    "log_totals": (c_void_p, c_int64, c_int64, c_void_p, N_THREADS),
+    "attend": (c_void_p, c_void_p, c_void_p, c_int64, c_int, c_int, c_int, c_void_p, N_THREADS),
+    "activate": (c_void_p, c_void_p, c_int64, c_int, c_int, N_THREADS),
+    "add": (c_void_p, c_void_p, c_void_p, c_int64, c_int, POINTER(Norm), N_THREADS),
+    "translate": (POINTER(Translator), POINTER(Texts)),
 }
 
 
@@ -98,7 +127,7 @@ def _found() -> tuple[str | None, ctypes.CDLL | None]:
         return f"the C++ could not be compiled or loaded: {error}", None
     for name, arguments in FUNCTIONS.items():
         function = getattr(found, f"glassformer_{name}")
-        function.argtypes, function.restype = [*arguments, c_int], None  # the last is always the number of threads
+        function.argtypes, function.restype = list(arguments), c_int if name == "translate" else None
     return None, found
 
 
@@ -122,7 +151,7 @@ def _processor() -> str:
 def _compiled(compiler: str) -> Path:
     """From the cache of the user, where the name says what it was made from and for which processor."""
     flags = [line for line in _processor().splitlines() if line.startswith(("model name", "flags"))]
-    sources = [path.read_text(encoding="utf-8") for path in (HEADER, *SOURCES)]
+    sources = [path.read_text(encoding="utf-8") for path in (*HEADERS, *SOURCES)]
     made_from = [*sources, *FLAGS, *flags, torch.__version__]
     name = hashlib.sha256("\n".join(made_from).encode()).hexdigest()[:20]
     folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "glassformer"
@@ -132,11 +161,14 @@ def _compiled(compiler: str) -> Path:
         with tempfile.TemporaryDirectory(dir=folder) as scratch:
             parts = {source: Path(scratch) / f"{source.stem}.o" for source in SOURCES}
             linked = Path(scratch) / "native.so"
+            commands = [[*FLAGS, "-fopenmp", "-c", str(source), "-o", str(part)] for source, part in parts.items()]
+            with ThreadPoolExecutor() as pool:
+                list(pool.map(lambda command: _run(compiler, *command), commands))
             # Not linked with -fopenmp: a second pool of threads would fight with torch's.
-            for command in (
-                *([compiler, *FLAGS, "-fopenmp", "-c", str(source), "-o", str(part)] for source, part in parts.items()),
-                [compiler, "-shared", *map(str, parts.values()), "-o", str(linked)],
-            ):
-                subprocess.run(command, check=True, capture_output=True, timeout=120)  # noqa: S603 (all of it is ours)
+            _run(compiler, "-shared", *map(str, parts.values()), "-o", str(linked))
             linked.replace(path)
     return path
+
+
+def _run(*command: str) -> None:
+    subprocess.run(command, check=True, capture_output=True, timeout=120)  # noqa: S603 (all of it is ours)

@@ -2,54 +2,29 @@
 
 A `NativeStack` takes the place of a Stack, with the same face. What hooks would see inside it is not there.
 
-b batch, n length, m slots so far, d_in and d_out widths of a linear layer
+b batch, n length, m slots so far
 """
 
 import copy
 import ctypes
-import mmap
 from ctypes import byref, c_void_p
 from typing import TypeVar
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from glassformer.errors import require
 from glassformer.fast import native
+from glassformer.fast.native_pack import PackedLinear, PackedStack
 from glassformer.model import DecoderOnly
 from glassformer.model.cache import Cache
 from glassformer.model.heads import TokenHead
 from glassformer.model.masks import join_masks, padding_mask
 from glassformer.model.positions import count_positions
 from glassformer.model.settings import StackSettings
-from glassformer.model.stack import Block, Stack
+from glassformer.model.stack import Stack
 
 Module = TypeVar("Module", bound=nn.Module)
-
-BLOCK, STEP = 16, 4  # outputs that are summed side by side, inputs that one instruction adds up
-ROTARY = {"halves": 1, "interleaved": 2}
-LARGE_PAGE = 2**21
-LEAST = 1e-12  # a row of zeros must not divide by zero
-
-
-class PackedLinear:
-    """One or more linear layers of the same input as one matrix of whole numbers, in the order that C++ reads."""
-
-    def __init__(self, *linears: nn.Linear) -> None:
-        weight = torch.cat([linear.weight.detach().float() for linear in linears])  # (d_out, d_in)
-        biases = [torch.zeros(each.out_features) if each.bias is None else each.bias.detach() for each in linears]
-        self.scale = weight.abs().amax(dim=1).clamp(min=LEAST) / 127
-        whole = (weight / self.scale[:, None]).round_().to(torch.int8)
-        self.bias = torch.cat(biases).float().contiguous()
-        self.shift = 128 * whole.sum(dim=1, dtype=torch.int32)
-        d_out, d_in = whole.shape
-        whole = F.pad(whole, (0, -d_in % STEP, 0, -d_out % BLOCK))
-        blocks = whole.view(whole.shape[0] // BLOCK, BLOCK, whole.shape[1] // STEP, STEP)
-        self.weight = _in_large_pages(blocks.transpose(1, 2))
-        self.struct = native.Linear(
-            *(t.data_ptr() for t in (self.weight, self.scale, self.bias, self.shift)), whole.shape[1], d_out
-        )
 
 
 class NativeLinear(nn.Module):
@@ -88,24 +63,7 @@ class NativeStack(nn.Module):
         super().__init__()
         require(stack.causal and stack.d_memory is None, "C++ runs decoders alone.", "Use the torch engine.")
         self.settings, self.rotary_angles = settings, stack.rotary_angles
-        self.kept: list[object] = []  # what C++ has addresses of
-        layers = (native.Layer * settings.n_layers)(*(self._layer(block) for block in stack.blocks))
-        self.kept.append(layers)
-        attention = settings.attention
-        self.struct = native.Stack(
-            layers=layers,
-            last=self._norm(stack.norm),
-            n_layers=settings.n_layers,
-            d_model=settings.d_model,
-            h=attention.n_heads,
-            h_kv=attention.kv_heads,
-            d_k=settings.d_k,
-            d_v=settings.d_v,
-            d_ff=settings.feed_forward.d_ff,
-            activation=native.ACTIVATIONS[settings.feed_forward.activation],
-            pre_norm=settings.norm.place == "pre",
-            rotary=0 if attention.rotary is None else ROTARY[attention.rotary.layout],
-        )
+        self.packed = PackedStack(stack, settings)
 
     def forward(
         self,
@@ -135,7 +93,7 @@ class NativeStack(nn.Module):
             x.data_ptr(), *map(ctypes.addressof, pointers), _address(seen), _address(cos), _address(sin),
             b, n, start, cache.capacity,
         )  # fmt: skip
-        native.library().glassformer_stack(byref(self.struct), byref(call), torch.get_num_threads())
+        native.library().glassformer_stack(byref(self.packed.struct), byref(call), torch.get_num_threads())
         return x
 
     def _angles(
@@ -146,30 +104,6 @@ class NativeStack(nn.Module):
         positions = count_positions(m, keep, x.device)[..., m - n :] if positions is None else positions
         cos, sin = (t.view(-1, n, self.settings.d_k) for t in self.rotary_angles(positions))
         return cos.expand(b, -1, -1).contiguous(), sin.expand(b, -1, -1).contiguous()
-
-    def _layer(self, block: nn.Module) -> native.Layer:
-        assert isinstance(block, Block)
-        attention, feed_forward = block.self_attention, block.feed_forward
-        gate = feed_forward.w_gate
-        return native.Layer(
-            qkv=self._pack(attention.w_q, attention.w_k, attention.w_v),
-            o=self._pack(attention.w_o),
-            w_1=self._pack(feed_forward.w_1),
-            gate=native.Linear() if gate is None else self._pack(gate),
-            w_2=self._pack(feed_forward.w_2),
-            attention_norm=self._norm(block.self_residual.norm),
-            ff_norm=self._norm(block.feed_forward_residual.norm),
-        )
-
-    def _pack(self, *linears: nn.Linear) -> native.Linear:
-        packed = PackedLinear(*linears)
-        self.kept.append(packed)
-        return packed.struct
-
-    def _norm(self, norm: nn.Module | None) -> native.Norm:
-        struct, owned = native.norm_of(norm)
-        self.kept.append(owned)
-        return struct
 
 
 def run_natively(model: DecoderOnly) -> DecoderOnly:
@@ -193,16 +127,6 @@ def _shallow(module: Module) -> Module:
     twin = copy.copy(module)
     twin._modules = dict(module._modules)
     return twin
-
-
-def _in_large_pages(tensor: Tensor) -> Tensor:
-    """A copy in pages of 2 MB where it is that large: reading it from end to end looks up fewer addresses."""
-    size = tensor.numel() * tensor.element_size()
-    if size < LARGE_PAGE:
-        return tensor.contiguous()
-    memory = mmap.mmap(-1, size)
-    memory.madvise(mmap.MADV_HUGEPAGE)
-    return torch.frombuffer(memory, dtype=tensor.dtype).view(tensor.shape).copy_(tensor)
 
 
 def _keys_and_values(cache: Cache) -> tuple[list[Tensor], list[Tensor]]:
