@@ -86,6 +86,30 @@ def test_a_job_that_is_given_up_is_not_run(queue: Queue, slow: Slow) -> None:
     assert slow.batches == [[1], [4]]
 
 
+def test_helpers_run_batches_beside_others_where_that_is_allowed() -> None:
+    queue, slow, alone = Queue(Limits(batch=4, wait_ms=0), Metrics()), Slow(), Slow()
+    queue.open_lane("m", n_threads=2)
+    both = threading.Barrier(2, timeout=20)
+
+    def meet(items: list[Any]) -> list[int]:
+        both.wait()  # passes only where two batches run at once
+        return [3 * item for item in items]
+
+    first = [queue.put("m", Job(i, [i], meet, beside=True)) for i in (1, 2)]
+    assert [found.result(20) for found in first] == [[3], [6]]
+    # What may not run beside others is done by one thread, while a helper goes on with the rest.
+    one, two = (queue.put("m", Job("alone", [n], alone)) for n in (1, 2))
+    assert alone.began.wait(20)
+    slow.may.set()
+    assert queue.put("m", Job("a", [1, 2, 3, 4, 5], slow, beside=True)).result(20) == [2, 4, 6, 8, 10]
+    assert [len(batch) for batch in slow.batches] == [2, 2, 1]  # a batch is shared out between the threads
+    assert not alone.batches
+    alone.may.set()
+    assert [one.result(20), two.result(20)] == [[2], [4]]
+    queue.close()
+    assert not any(thread.is_alive() for thread in queue.lanes["m"].threads)
+
+
 def test_a_full_queue_says_when_to_come_again(queue: Queue, slow: Slow) -> None:
     queue.put("m", Job("a", [1], slow))
     assert slow.began.wait(20)

@@ -62,6 +62,8 @@ def write_spec(spec: Any, folder: Path, precision: Precision) -> None:
 class CTranslate2Backend:
     """The model run by CTranslate2, each batch on one core: two would wait for each other more than they work."""
 
+    is_shareable = True
+
     def __init__(self, model: EncoderDecoder, precision: Precision = "int8", n_threads: int | None = None) -> None:
         self.model, self.precision = model, precision
         self.n_threads = n_threads or n_cores()

@@ -44,6 +44,7 @@ class NativeBackend:
     """Each core takes a few texts at a time, and the next ones when it is done: none waits for another."""
 
     name = "C++ int8"
+    is_shareable = True
 
     def __init__(self, model: EncoderDecoder) -> None:
         reason = cannot_translate(model)

@@ -12,6 +12,7 @@ import numpy as np
 from fastapi import Request
 
 from glassformer.decode.complete_options import CompleteOptions
+from glassformer.fast.cores import n_cores
 from glassformer.serve.errors import ApiError, ClientGoneError
 from glassformer.serve.limits import Limits
 from glassformer.serve.metrics import Metrics
@@ -19,6 +20,7 @@ from glassformer.serve.models import Served
 from glassformer.serve.queue import Job, Queue
 from glassformer.serve.rows import CompleteJob, Piece, Rows
 from glassformer.tasks.completer import Completer, Completion
+from glassformer.tasks.translator import Translator
 
 T = TypeVar("T")
 PEEK = 0.25  # seconds between two looks whether the client is still there
@@ -35,7 +37,7 @@ class Hub:
         for name, served in models.items():
             if isinstance(served.face, Completer):
                 self.rows[name] = Rows(served.face, limits.rows, self.metrics, name)
-            self.queue.open_lane(name, self.rows.get(name))
+            self.queue.open_lane(name, self.rows.get(name), n_cores() if isinstance(served.face, Translator) else 1)
         self.metrics.gauges["queue_waiting"] = self.queue.n_waiting
         self.metrics.gauges["rows_running"] = lambda: sum(rows.n_running() for rows in self.rows.values())
 
@@ -74,9 +76,10 @@ class Hub:
         kind: Hashable,
         items: list[Any],
         run: Callable[[list[Any]], list[T]],
+        beside: bool = False,
     ) -> list[T]:
         """The answers to all items, run together with those of others of the same kind."""
-        return await self.wait(request, self.queue.put(served.name, Job(kind, items, run)))
+        return await self.wait(request, self.queue.put(served.name, Job(kind, items, run, beside)))
 
     def check_tokens(self, served: Served, prompts: list[list[int]], n_new: int) -> None:
         """Prompts with so many tokens more are neither too long for the server nor for the model."""

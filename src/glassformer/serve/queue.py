@@ -1,7 +1,8 @@
 """The one queue between HTTP and the engines: what all clients ask of a model is joined into batches.
 
-Each model has a lane: a thread that runs its batches, one after the other. Requests that may run together have the same
-`kind`; a batch takes one text of each request in turn, so that a long list does not keep a single text waiting.
+Each model has a lane: a thread that runs its batches, one after the other. Where the engine allows it, helpers run
+others beside them, so that no core waits while the answers of a batch are sent. Requests that may run together have the
+same `kind`; a batch takes one text of each request in turn, so that a long list does not keep a single text waiting.
 A request is given up by cancelling its future. Deliberately not here: completions, which are joined token by token
 (`rows`), and what an answer looks like.
 """
@@ -35,10 +36,13 @@ class Job:
     kind: Hashable
     items: list[Any]
     run: Callable[[list[Any]], list[Any]]
+    beside: bool = False  # it may run while another batch of the same model does
     future: "Future[list[Any]]" = field(default_factory=Future)
-    answers: list[Any] = field(default_factory=list)
     n_taken: int = 0
     turn: int = 0
+
+    def __post_init__(self) -> None:
+        self.answers: list[Any] = [None] * len(self.items)
 
 
 class StepByStep(Protocol):
@@ -54,29 +58,35 @@ class StepByStep(Protocol):
 
 
 class Lane:
-    """The work for one model, done by one thread."""
+    """The work for one model, done by one thread, and by helpers where it may be done beside."""
 
-    def __init__(self, name: str, limits: Limits, metrics: Metrics, rows: StepByStep | None = None) -> None:
+    def __init__(
+        self, name: str, limits: Limits, metrics: Metrics, rows: StepByStep | None = None, n_threads: int = 1
+    ) -> None:
         self.name, self.limits, self.metrics, self.rows = name, limits, metrics, rows
+        self.most = max(1, limits.batch // n_threads)  # texts of a batch
         self.jobs: list[Job] = []
         self.changed = threading.Condition()
         self.turn = 0
-        self.n_last = 0  # texts in the last batch
         self.closed = False
-        self.thread = threading.Thread(target=self._work, name=f"lane {name}", daemon=True)
-        self.thread.start()
+        self.threads = [
+            threading.Thread(target=self._work, args=(i > 0,), name=f"lane {name}", daemon=True)
+            for i in range(n_threads)
+        ]
+        for thread in self.threads:
+            thread.start()
 
     def put(self, job: Job) -> None:
         with self.changed:
             self.turn += 1
             job.turn = self.turn
             self.jobs.append(job)
-            self.changed.notify()
+            self.changed.notify_all()
 
     def wake(self) -> None:
         """There is something to do step by step."""
         with self.changed:
-            self.changed.notify()
+            self.changed.notify_all()
 
     def n_waiting(self) -> int:
         """Texts and completions that have not begun."""
@@ -88,50 +98,57 @@ class Lane:
         """End when all is done."""
         with self.changed:
             self.closed = True
-            self.changed.notify()
-        self.thread.join()
+            self.changed.notify_all()
+        for thread in self.threads:
+            thread.join()
 
-    def _work(self) -> None:
+    def _work(self, is_helper: bool) -> None:
+        n_last = 0  # texts in this thread's last batch
         while True:
             with self.changed:
-                while not self._has_work():
+                while not self._has_work(is_helper):
                     if self.closed:
                         return
                     self.changed.wait()
-            self._wait_for_company()
-            self._run(self._take())
-            if self.rows is not None and self.rows.n_waiting() + self.rows.n_running():
+            self._wait_for_company(n_last)
+            batch = self._take(is_helper)
+            n_last = len(batch) or n_last
+            self._run(batch)
+            if not is_helper and self.rows is not None and self.rows.n_waiting() + self.rows.n_running():
                 try:
                     self.rows.step()
                 except Exception as error:
                     self.rows.fail(_told(error))
 
-    def _has_work(self) -> bool:
+    def _has_work(self, is_helper: bool) -> bool:
+        if is_helper:
+            return any(job.beside for job in self.jobs)
         return bool(self.jobs) or (self.rows is not None and self.rows.n_waiting() + self.rows.n_running() > 0)
 
-    def _wait_for_company(self) -> None:
+    def _wait_for_company(self, n_last: int) -> None:
         """Clients that got their answers together ask together again: the first of them waits for the others."""
-        if self.n_last < 2 or not self.limits.wait_ms or (self.rows is not None and self.rows.n_running()):
+        if n_last < 2 or not self.limits.wait_ms or (self.rows is not None and self.rows.n_running()):
             return
         until = time.monotonic() + self.limits.wait_ms / 1000
-        wanted = min(self.n_last, self.limits.batch)
+        wanted = min(n_last, self.most)
         with self.changed:
             while sum(len(job.items) - job.n_taken for job in self.jobs) < wanted:
                 if (left := until - time.monotonic()) <= 0 or not self.jobs:
                     return
                 self.changed.wait(left)
 
-    def _take(self) -> list[tuple[Job, int]]:
+    def _take(self, is_helper: bool) -> list[tuple[Job, int]]:
         """The next batch: of the kind whose turn it is, one text of each job after the other until it is full."""
         with self.changed:
             self.jobs = [job for job in self.jobs if not job.future.cancelled()]
-            if not self.jobs:
+            mine = [job for job in self.jobs if job.beside or not is_helper]
+            if not mine:
                 return []
-            first = min(self.jobs, key=lambda job: job.turn)
-            alike = sorted((job for job in self.jobs if job.kind == first.kind), key=lambda job: job.turn)
+            first = min(mine, key=lambda job: job.turn)
+            alike = sorted((job for job in mine if job.kind == first.kind), key=lambda job: job.turn)
             batch: list[tuple[Job, int]] = []
-            while alike and len(batch) < self.limits.batch:
-                for job in alike[: self.limits.batch - len(batch)]:
+            while alike and len(batch) < self.most:
+                for job in alike[: self.most - len(batch)]:
                     batch.append((job, job.n_taken))
                     job.n_taken += 1
                 alike = [job for job in alike if job.n_taken < len(job.items)]
@@ -144,7 +161,6 @@ class Lane:
     def _run(self, batch: list[tuple[Job, int]]) -> None:
         if not batch:
             return
-        self.n_last = len(batch)
         self.metrics.batch(self.name, len(batch))
         batch.sort(key=lambda pair: pair[1])
         try:
@@ -170,7 +186,6 @@ class Lane:
 
 
 def _answer(job: Job, i: int, answer: Any) -> None:
-    job.answers = job.answers or [None] * len(job.items)
     job.answers[i] = (answer,)  # so that None can be one
     if all(each is not None for each in job.answers):
         settle(job.future, [each[0] for each in job.answers])
@@ -196,8 +211,8 @@ class Queue:
         self.limits, self.metrics = limits, metrics
         self.lanes: dict[str, Lane] = {}
 
-    def open_lane(self, name: str, rows: StepByStep | None = None) -> Lane:
-        self.lanes[name] = Lane(name, self.limits, self.metrics, rows)
+    def open_lane(self, name: str, rows: StepByStep | None = None, n_threads: int = 1) -> Lane:
+        self.lanes[name] = Lane(name, self.limits, self.metrics, rows, n_threads)
         return self.lanes[name]
 
     def n_waiting(self) -> int:

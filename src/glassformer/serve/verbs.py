@@ -85,7 +85,9 @@ async def translate(
         return whole[0]
     cut = [await _cut(face, text.strip()) for text in texts]
     flat = [piece.text for pieces in cut for piece in pieces if piece.text]
-    found = iter(await hub.ask(request, served, ("translate", options, prefix, phrases, details), flat, run))
+    # Alignments are found by torch, whose layers may be watched for another request at the same time.
+    beside = not details and face.choose(options, False).is_shareable
+    found = iter(await hub.ask(request, served, ("translate", options, details), flat, run, beside))
     nothing = [Translation("", 0.0)] * options.nbest
     return [_join(pieces, [next(found) if piece.text else nothing for piece in pieces]) for pieces in cut]
 

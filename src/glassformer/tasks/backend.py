@@ -32,6 +32,7 @@ class Backend(Protocol):
     """An engine with a model in it."""
 
     name: str
+    is_shareable: bool  # several threads may ask at the same time
 
     def generate(self, requests: list[Request], options: DecodeOptions) -> list[list[Hypothesis]]:
         """For each request its answers, best first, in the order of the requests."""
@@ -59,6 +60,8 @@ class DecoderSteps:
 
 class TorchBackend:
     """The model itself, in fp32 or whatever its weights are."""
+
+    is_shareable = False
 
     def __init__(self, model: EncoderDecoder, batch_tokens: int = 2048, name: str = "torch fp32") -> None:
         self.model, self.batch_tokens, self.name = model.eval(), batch_tokens, name
