@@ -36,7 +36,7 @@ Ask = Callable[[Connection, int], Awaitable[Reply]]
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--model", default="en-de", help="a translator")
-    parser.add_argument("--engine", default="auto", help="of our translator: auto, ctranslate2 or torch")
+    parser.add_argument("--engine", default="auto", help="of our translator: auto, c++, ctranslate2 or torch")
     parser.add_argument("--beam", type=int, default=4, help="of translation; 1 is greedy")
     parser.add_argument("--lm", help="a language model's directory; else a random one is made")
     parser.add_argument("--seconds", type=float, default=12.0, help="of each measurement")

@@ -1,1 +1,1 @@
-"""The same answers sooner: CTranslate2 as an engine and as an export, and linear layers in 8-bit whole numbers."""
+"""The same answers sooner: engines in C++ and CTranslate2, exports for the latter, layers in 8-bit whole numbers."""
