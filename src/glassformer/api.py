@@ -125,7 +125,7 @@ def _completer(loaded: LoadedModel, precision: Precision, draft: Completer | Non
 
 
 def _translator(loaded: LoadedModel, engine: Engine, precision: Precision) -> Translator:
-    backends: dict[bool, Backend] = {}
+    backends: dict[tuple[bool, bool], Backend] = {}
 
     def choose(options: DecodeOptions, with_phrases: bool) -> Backend:
         assert isinstance(loaded.model, EncoderDecoder)
@@ -134,9 +134,9 @@ def _translator(loaded: LoadedModel, engine: Engine, precision: Precision) -> Tr
             f"The engine {engine} cannot make sure that phrases are contained.",
             "Set the engine to torch, or to auto.",
         )
-        fast = not options.sample and not with_phrases
-        if fast not in backends:
-            backends[fast] = choose_backend(loaded.model, options, "torch" if with_phrases else engine, precision)
-        return backends[fast]
+        kind = options.sample, with_phrases
+        if kind not in backends:
+            backends[kind] = choose_backend(loaded.model, options, "torch" if with_phrases else engine, precision)
+        return backends[kind]
 
     return Translator(loaded, choose)

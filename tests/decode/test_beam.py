@@ -110,6 +110,10 @@ def test_no_repeat_forbids_repeats(seed: int, n: int, beam: int, prefix: tuple[i
                 fresh.append(gram)
 
 
+def test_where_everything_is_forbidden_there_is_no_answer() -> None:
+    assert search(DecodeOptions(beam=2, no_repeat=1, max_len=3), 3, seed=1, prefix=(END, 1, 2)) == [[]]
+
+
 def test_sentences_end_at_different_times() -> None:
     found = search(DecodeOptions(beam=2, max_len=30), 5, seed=3, n_sentences=12)
     assert len({len(answers[0].ids) for answers in found}) > 3

@@ -1,6 +1,7 @@
 """The translator in C++: the answers of rounded layers by the textbook, alone and in company to the bit."""
 
 import copy
+import math
 import random
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -13,10 +14,10 @@ from glassformer.decode.options import DecodeOptions
 from glassformer.errors import UserError
 from glassformer.fast import native_translator
 from glassformer.fast.native_translator import NativeBackend, cannot_translate
-from glassformer.model.settings import LearnedSettings, TokenHeadSettings
+from glassformer.model.settings import AttentionSettings, FeedForwardSettings, LearnedSettings, TokenHeadSettings
 from glassformer.tasks.backend import Request, TorchBackend
 from tests.builders import stack, tokens
-from tests.fast.models import SETTINGS, lively, requests
+from tests.fast.models import SETTINGS, UNTIED, lively, requests
 from tests.fast.rounded import needs_compiler, rounded
 from tests.parity.test_engines import SEARCHES, Answers
 
@@ -30,10 +31,10 @@ def agree(found: Answers, expected: Answers) -> None:
     assert [len(each) for each in found] == [len(each) for each in expected]
     alike = [
         [h.ids for h in ours] == [h.ids for h in theirs]
-        and all(abs(a.score - b.score) < 1e-3 for a, b in zip(ours, theirs, strict=True))
+        and all(abs(a.score - b.score) < 0.03 for a, b in zip(ours, theirs, strict=True))
         for ours, theirs in zip(found, expected, strict=True)
     ]
-    assert sum(alike) >= 0.85 * len(alike)
+    assert sum(alike) >= 0.9 * len(alike)
 
 
 @pytest.mark.parametrize("name", RUNNABLE)
@@ -70,7 +71,7 @@ def test_several_threads_may_ask_at_once() -> None:
     options = DecodeOptions(beam=3, max_len=20)
     expected = [backend.generate(some, options) for some in asked]
     fresh = NativeBackend(lively({}))  # whose tables grow while others read them
-    longer = [replace(options, max_len=20 + 40 * (i % 4)) for i in range(12)]
+    longer = [replace(options, beam=1, max_len=20 + 400 * (i % 4)) for i in range(12)]
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(fresh.generate, asked, longer))
         assert list(pool.map(lambda some: fresh.generate(some, options), asked)) == expected
@@ -84,6 +85,48 @@ def test_a_vocabulary_of_many_blocks() -> None:
     found = NativeBackend(model).generate(asked, options)
     agree(found, TorchBackend(rounded(copy.deepcopy(model))).generate(asked, options))
     assert max(i for each in found for h in each for i in h.ids) > 960
+
+
+ODD = {
+    "narrow": {"d_model": 7, "n_layers": 1, "attention": AttentionSettings(n_heads=1)},
+    "odd": {
+        "d_model": 18,
+        "attention": AttentionSettings(n_heads=3, n_kv_heads=1, d_k=17, d_v=5),
+        "feed_forward": FeedForwardSettings(d_ff=37),
+    },
+    "no layers": {"n_layers": 0},
+}
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_widths_that_fill_no_register(name: str) -> None:
+    model, asked = lively({"encoder": stack(**ODD[name]), "decoder": stack(**ODD[name])}), requests(24, prefixes=True)
+    found = NativeBackend(model).generate(asked, SEARCHES["n-best"])
+    agree(found, TorchBackend(rounded(copy.deepcopy(model))).generate(asked, SEARCHES["n-best"]))
+
+
+@pytest.mark.parametrize(
+    "path", ["encoder.blocks.0.feed_forward.w_1.weight", "decoder.blocks.1.self_attention.w_q.bias"]
+)
+def test_weights_that_are_no_numbers_are_told(path: str) -> None:
+    model = lively({})
+    with torch.no_grad():
+        model.get_parameter(path).view(-1)[3] = math.nan
+    with pytest.raises(UserError, match=r"not finite.*lower learning rate"):
+        NativeBackend(model)
+
+
+def test_much_is_done_in_parts_that_fit_into_memory() -> None:
+    def sizes(n_tokens: int, n: int = 100, **options: int) -> set[int]:
+        asked = [Request([3] * n_tokens) for _ in range(n)]
+        return {len(group) for group in native_translator._groups(asked, DecodeOptions(**options), 1)}
+
+    assert sizes(9) == {16, 4}
+    assert sizes(9, beam=1) == {64, 36}
+    assert sizes(199, beam=1) == {10}  # of 200 tokens with the end
+    assert sizes(5000) == {1}
+    assert sizes(9, n=8, max_len=8192, beam=1) == {4}
+    assert sizes(9, n=3, max_len=100_000) == {1}
 
 
 def test_long_sources_and_answers() -> None:
@@ -110,6 +153,13 @@ def test_learned_positions_end_an_answer_and_refuse_a_long_source() -> None:
         backend.generate([Request([3] * 8)], options)
     with pytest.raises(UserError, match=r"start with 8 tokens, but positions.max_len is 8"):
         backend.generate([Request([3], (4,) * 8)], options)
+
+
+def test_a_vocabulary_without_a_start_is_refused() -> None:
+    model = lively({"target": tokens(vocab_size=3)} | UNTIED)
+    model.target.embedding = torch.nn.Embedding(1, model.target.embedding.embedding_dim)
+    with pytest.raises(UserError, match="none of the 1 of the vocabulary"):
+        NativeBackend(model).generate([Request([3])], DecodeOptions())
 
 
 @pytest.mark.parametrize("request_", [Request([99]), Request([-1]), Request([3], (99,))])

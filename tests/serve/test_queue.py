@@ -98,14 +98,16 @@ def test_helpers_run_batches_beside_others_where_that_is_allowed() -> None:
     first = [queue.put("m", Job(i, [i], meet, beside=True)) for i in (1, 2)]
     assert [found.result(20) for found in first] == [[3], [6]]
     # What may not run beside others is done by one thread, while a helper goes on with the rest.
-    one, two = (queue.put("m", Job("alone", [n], alone)) for n in (1, 2))
+    one, two = (queue.put("m", Job(f"alone {n}", [n], alone)) for n in (1, 2))
     assert alone.began.wait(20)
     slow.may.set()
     assert queue.put("m", Job("a", [1, 2, 3, 4, 5], slow, beside=True)).result(20) == [2, 4, 6, 8, 10]
     assert [len(batch) for batch in slow.batches] == [2, 2, 1]  # a batch is shared out between the threads
     assert not alone.batches
+    many = queue.put("m", Job("many", [1, 2, 3, 4], alone))
     alone.may.set()
-    assert [one.result(20), two.result(20)] == [[2], [4]]
+    assert [one.result(20), two.result(20), many.result(20)] == [[2], [4], [2, 4, 6, 8]]
+    assert alone.batches == [[1], [2], [1, 2, 3, 4]]  # and not in parts, as no other thread takes the rest
     queue.close()
     assert not any(thread.is_alive() for thread in queue.lanes["m"].threads)
 

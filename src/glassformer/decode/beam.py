@@ -38,6 +38,8 @@ def beam_search(
     for length in range(1, options.max_len + 1):
         allowed = forbid_repeats(steps.step(new).float(), history[:, 1:], options.no_repeat)
         log_p = allowed.log_softmax(dim=-1) if normalise else allowed  # (s * k, N)
+        if options.no_repeat:  # where all is forbidden, the share of each is no number
+            log_p = log_p.nan_to_num(nan=-math.inf)
         candidates = (totals.view(-1, 1) + log_p).view(len(alive), -1)  # (s, k * N)
         scores, places = candidates.topk(min(2 * k, candidates.shape[1]), dim=-1)  # 2k: even if k end, k go on
         words, parents = places % log_p.shape[-1], places.div(log_p.shape[-1], rounding_mode="floor")
@@ -78,4 +80,4 @@ def _go_on(words: Tensor, scores: Tensor, end: int) -> tuple[Tensor, Tensor]:
     """
     early = words == end
     early[:, 0] = False
-    return words.masked_fill(early, end + 1), scores.masked_fill(early, -math.inf)
+    return words.masked_fill(early, int(end == 0)), scores.masked_fill(early, -math.inf)

@@ -5,6 +5,7 @@ each request nor min_p.
 """
 
 import tempfile
+import threading
 from pathlib import Path
 from typing import Any, Literal
 
@@ -69,6 +70,7 @@ class CTranslate2Backend:
         self.n_threads = n_threads or n_cores()
         self.name = f"CTranslate2 {'int8' if precision == 'int8' else 'fp32'}"
         self.n_positions, self.translator = N_POSITIONS, self._load(N_POSITIONS)
+        self.growing = threading.Lock()
 
     @staticmethod
     def supports(options: DecodeOptions) -> bool:
@@ -115,9 +117,11 @@ class CTranslate2Backend:
         assert isinstance(source, Tokens)
         if isinstance(source.positions, LearnedPositions):
             source.positions(torch.tensor([n_source - 1]))  # it says by itself that a source is too long
-        if (longest := max(n_source, n_target)) > self.n_positions:
-            self.n_positions, self.translator = 2 * longest, self._load(2 * longest)
-        return self.translator
+        with self.growing:
+            if (longest := max(n_source, n_target)) > self.n_positions:
+                self.translator = self._load(2 * longest)
+                self.n_positions = 2 * longest
+            return self.translator
 
     def _load(self, n_positions: int) -> Any:
         assert isinstance(self.model.source, Tokens)

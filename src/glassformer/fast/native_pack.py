@@ -4,11 +4,13 @@ d_in and d_out widths of a linear layer
 """
 
 import mmap
+from contextlib import suppress
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from glassformer.errors import require
 from glassformer.fast import native
 from glassformer.model.settings import StackSettings
 from glassformer.model.stack import Block, Stack
@@ -28,6 +30,11 @@ class PackedLinear:
         self.scale = weight.abs().amax(dim=1).clamp(min=LEAST) / 127
         whole = (weight / self.scale[:, None]).round_().to(torch.int8)
         self.bias = torch.cat(biases).float().contiguous()
+        require(
+            bool((self.scale.sum() + self.bias.sum()).isfinite()),
+            "The model has weights that are not finite: its training went wrong.",
+            "Take earlier weights, or train it again with a lower learning rate.",
+        )
         self.shift = 128 * whole.sum(dim=1, dtype=torch.int32)
         d_out, d_in = whole.shape
         whole = F.pad(whole, (0, -d_in % STEP, 0, -d_out % BLOCK))
@@ -98,5 +105,6 @@ def _in_large_pages(tensor: Tensor) -> Tensor:
     if size < LARGE_PAGE:
         return tensor.contiguous()
     memory = mmap.mmap(-1, size)
-    memory.madvise(mmap.MADV_HUGEPAGE)
+    with suppress(OSError):  # a kernel may have none
+        memory.madvise(mmap.MADV_HUGEPAGE)
     return torch.frombuffer(memory, dtype=tensor.dtype).view(tensor.shape).copy_(tensor)

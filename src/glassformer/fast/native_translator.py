@@ -1,5 +1,6 @@
 """A translator that runs in C++ with 8-bit weights, from the ids of a source to the ids of its answers."""
 
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from ctypes import byref
 
@@ -19,7 +20,9 @@ from glassformer.model.positions import LearnedPositions
 from glassformer.model.settings import TokensSettings
 from glassformer.tasks.backend import Request, fit_options
 
-ROWS = 64  # open hypotheses of a call: enough for weights to be read once for many, few enough to stay in the cache
+# Of a call. Enough hypotheses for weights to be read once for many, few enough to stay in the cache; and no more of
+# anything than fits into memory, however long sources and answers are.
+ROWS, SOURCE_TOKENS, STEPS = 64, 2048, 512
 
 
 def cannot_translate(model: EncoderDecoder) -> str | None:
@@ -67,7 +70,7 @@ class NativeBackend:
         if any(r.phrases for r in requests):
             raise UserError("The C++ engine cannot make an answer contain phrases.", "Use the torch engine.")
         answers: list[list[Hypothesis]] = [[] for _ in requests]
-        groups = _groups(requests, options.beam, n_cores())
+        groups = _groups(requests, options, n_cores())
         batches = [[requests[i] for i in rows] for rows in groups]
         run = map if len(groups) < 2 else self.pool.map
         for rows, found in zip(groups, run(lambda batch: self._run(batch, options), batches), strict=True):
@@ -79,7 +82,7 @@ class NativeBackend:
         n, n_prefix = len(batch), len(batch[0].prefix)
         options = fit_options(self.model, n_prefix, options)
         sources = [[*r.source, END] for r in batch]
-        self._check(sources, [r.prefix for r in batch])
+        self._check(sources, [(START, *r.prefix) for r in batch])
         longest = n_prefix + options.max_len
         source, target = self.source.positions(max(map(len, sources))), self.target.positions(longest)
         flat = np.array([i for ids in sources for i in ids], dtype=np.int32)
@@ -122,30 +125,36 @@ class _Words:
         self.side = side
         self.table = (side.embedding.weight.detach() * side.scale).contiguous()
         self.norm, self.owned = native.norm_of(side.norm)
-        self.known = torch.zeros(0, self.table.shape[1])
+        self.known, self.growing = torch.zeros(0, self.table.shape[1]), threading.Lock()
 
     @torch.no_grad()
     def positions(self, n: int) -> Tensor:
         """At least n of them. Who takes their address must hold them: another thread may ask for more."""
-        known = self.known
-        if n > known.shape[0]:
-            positions, d = self.side.positions, self.table.shape[1]
-            wanted = torch.arange(n if isinstance(positions, LearnedPositions) else 2 * n)
-            known = torch.zeros(len(wanted), d) if positions is None else positions(wanted)
-            self.known = known = known.float().contiguous()
-        return known
+        with self.growing:
+            if n > self.known.shape[0]:
+                positions, d = self.side.positions, self.table.shape[1]
+                wanted = torch.arange(n if isinstance(positions, LearnedPositions) else 2 * n)
+                known = torch.zeros(len(wanted), d) if positions is None else positions(wanted)
+                self.known = known.float().contiguous()
+            return self.known
 
     def struct(self, positions: Tensor) -> native.Words:
         return native.Words(self.table.data_ptr(), positions.data_ptr(), self.norm)
 
 
-def _groups(requests: list[Request], beam: int, n_parts: int) -> list[list[int]]:
+def _groups(requests: list[Request], options: DecodeOptions, n_parts: int) -> list[list[int]]:
     """Rows of requests that run together: prefixes of one length, sources of similar lengths, the longest first."""
-    most = max(1, min(ROWS // beam, -(-len(requests) // n_parts)))
+    most = min(ROWS, ROWS * STEPS // options.max_len) // options.beam
+    most = max(1, min(most, -(-len(requests) // n_parts)))
     order = sorted(range(len(requests)), key=lambda i: (-len(requests[i].prefix), -len(requests[i].source)))
     groups: list[list[int]] = []
     for i in order:
-        if groups and len(groups[-1]) < most and len(requests[groups[-1][0]].prefix) == len(requests[i].prefix):
+        first = requests[groups[-1][0]] if groups else None
+        if (
+            first is not None
+            and len(groups[-1]) < min(most, SOURCE_TOKENS // (len(first.source) + 1))
+            and len(first.prefix) == len(requests[i].prefix)
+        ):
             groups[-1].append(i)
         else:
             groups.append([i])

@@ -102,7 +102,7 @@ class Worker {
     std::vector<uint8_t> q;
     std::vector<float> scale, row, x, z, queries, hidden, gate, weights, scores;
     std::vector<std::vector<float>> memories;           // for each layer of the decoder keys and values of all sources
-    std::vector<std::vector<std::vector<float>>> kept;  // for each layer and step queries, keys and values of its rows
+    std::vector<std::vector<std::vector<float>>> kept;  // for each layer and step keys and values of its rows
     std::vector<Hypothesis> open;
     std::vector<std::vector<Answer>> ended;
     std::vector<char> best_ended;
@@ -207,16 +207,18 @@ class Worker {
             const Layer &layer = s.layers[l];
             beside(s, layer.attention_norm, layer.o, z, d_z, rows, [&] {
                 auto &all = kept[l];
-                all.emplace_back(rows * d_qkv);
-                project(layer.qkv, rows, all[step].data());
+                all.emplace_back(rows * d_memory);
+                project(layer.qkv, rows, room(queries, rows * d_qkv));
+                for (int64_t r = 0; r < rows; r++)
+                    std::copy_n(&queries[r * d_qkv + d_q], d_memory, &all[step][r * d_memory]);
                 for (int64_t r = 0; r < rows; r++) {
                     const int32_t *where = open[r].rows.data();
                     for (int a = 0; a < s.h; a++) {
-                        const int k = d_q + a * s.h_kv / s.h * s.d_k, v = d_q + d_kv + a * s.h_kv / s.h * s.d_v;
-                        attend(&all[step][r * d_qkv + a * s.d_k], step + 1,
-                               [&, k](int64_t j) { return all[j].data() + where[j] * d_qkv + k; },
-                               [&, v](int64_t j) { return all[j].data() + where[j] * d_qkv + v; }, s.d_k, s.d_v,
-                               room(weights, step + 1), &z[r * d_z + a * s.d_v]);
+                        const int k = a * s.h_kv / s.h * s.d_k, v = d_kv + a * s.h_kv / s.h * s.d_v;
+                        attend(&queries[r * d_qkv + a * s.d_k], step + 1,
+                               [&, k](int64_t j) { return all[j].data() + (int64_t)where[j] * d_memory + k; },
+                               [&, v](int64_t j) { return all[j].data() + (int64_t)where[j] * d_memory + v; }, s.d_k,
+                               s.d_v, room(weights, step + 1), &z[r * d_z + a * s.d_v]);
                     }
                 }
             });
@@ -283,7 +285,8 @@ class Worker {
         const int64_t text = open[first].text, k = asked.beam;
         std::vector<Candidate> all;
         for (int64_t r = first; r < end; r++)
-            for (Candidate c : seen[r].best) all.push_back({open[r].total + c.score, c.word, r});
+            for (Candidate c : seen[r].best)
+                if (std::isfinite(c.score)) all.push_back({open[r].total + c.score, c.word, r});
         std::stable_sort(all.begin(), all.end(), [](auto &a, auto &b) { return a.score > b.score; });
         if ((int64_t)all.size() > 2 * k) all.resize(2 * k);
         std::vector<Hypothesis> going;

@@ -64,7 +64,7 @@ class Lane:
         self, name: str, limits: Limits, metrics: Metrics, rows: StepByStep | None = None, n_threads: int = 1
     ) -> None:
         self.name, self.limits, self.metrics, self.rows = name, limits, metrics, rows
-        self.most = max(1, limits.batch // n_threads)  # texts of a batch
+        self.n_threads = n_threads
         self.jobs: list[Job] = []
         self.changed = threading.Condition()
         self.turn = 0
@@ -130,7 +130,7 @@ class Lane:
         if n_last < 2 or not self.limits.wait_ms or (self.rows is not None and self.rows.n_running()):
             return
         until = time.monotonic() + self.limits.wait_ms / 1000
-        wanted = min(n_last, self.most)
+        wanted = min(n_last, self.limits.batch)
         with self.changed:
             while sum(len(job.items) - job.n_taken for job in self.jobs) < wanted:
                 if (left := until - time.monotonic()) <= 0 or not self.jobs:
@@ -147,8 +147,9 @@ class Lane:
             first = min(mine, key=lambda job: job.turn)
             alike = sorted((job for job in mine if job.kind == first.kind), key=lambda job: job.turn)
             batch: list[tuple[Job, int]] = []
-            while alike and len(batch) < self.most:
-                for job in alike[: self.most - len(batch)]:
+            most = max(1, self.limits.batch // self.n_threads) if first.beside else self.limits.batch
+            while alike and len(batch) < most:
+                for job in alike[: most - len(batch)]:
                     batch.append((job, job.n_taken))
                     job.n_taken += 1
                 alike = [job for job in alike if job.n_taken < len(job.items)]
