@@ -21,7 +21,7 @@ from benchmarks.environment import data_folder, describe, read_lines, settings_o
 from benchmarks.glue import GLASSFORMER
 
 # A reader has to leave the plateau of the commonest words behind in little time: many small steps, many blanks in each.
-READER = ("tokenizer.size=4000", "masked=0.3", "train.batch_tokens=1024", "train.lr=2e-3")
+READER = ("--vocab", 4000, "--set", "masked=0.3", "--set", "train.batch_tokens=1024", "--set", "train.lr=2e-3")
 
 
 def main() -> None:
@@ -58,7 +58,7 @@ def learn_to_fill(reader: Path, folder: Path, minutes: float) -> dict[str, Any]:
         # A part of train alone would not do to measure: its phrases lie in each other.
         texts = sorted({text for text, _ in labelled(path.stem)})
         path.write_text("\n".join(texts) + "\n", encoding="utf-8")
-    run("train", "fill", learned, "--out", reader, "--size", "tiny", "--minutes", minutes, "--set", *READER)
+    run("train", "fill", learned, "--out", reader, "--size", "tiny", "--minutes", minutes, *READER)
     return evaluate(reader, held, "--memory", learned)
 
 
