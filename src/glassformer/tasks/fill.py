@@ -6,7 +6,7 @@ into shorter rows, so that a short sentence is nothing new.
 b batch, n width of the row, r blanks
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from glassformer.data.tokenizer import Marks
 from glassformer.data.windows import Starts, plan_windows, window_batch
 from glassformer.model import EncoderOnly
 from glassformer.tasks.complete import VALIDATED
-from glassformer.tasks.text import TextData, TextRecipe, TextTask
+from glassformer.tasks.text import TextData, TextRecipe, TextTask, TextTraining
 from glassformer.train.loop import Validation
 from glassformer.train.loss import cross_entropy
 from glassformer.train.settings import TrainSettings
@@ -30,7 +30,14 @@ SHOWN = 24  # tokens of a sample
 
 
 @dataclass(frozen=True, kw_only=True)
+class FillTraining(TextTraining):
+    # One token of seven is learned from, and it takes thousands of steps to say more than the commonest words.
+    batch_tokens: int = 1024
+
+
+@dataclass(frozen=True, kw_only=True)
 class FillRecipe(TextRecipe):
+    train: FillTraining = field(default_factory=FillTraining)
     context: int = 128
     # Of the tokens that are to be guessed.
     masked: float = 0.15
