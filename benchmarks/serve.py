@@ -83,7 +83,8 @@ def _measure(given: argparse.Namespace) -> None:
             tables[f"{task}: answers a second"] = _rows(found)
             print(f"\n{task}\n\n{table(_rows(found))}", flush=True)
     if not given.no_result:
-        name = "serve" if given.beam == 4 else f"serve-beam-{given.beam}"
+        name = "serve" + ("" if given.beam == 4 else f"-beam-{given.beam}")
+        name += "" if given.engine == "auto" else f"-{given.engine}"
         write_result(name, environment, {"settings": settings_of(given), **data}, tables)
 
 
