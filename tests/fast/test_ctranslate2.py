@@ -13,6 +13,7 @@ from glassformer.data.tokenizer import END, SPECIALS, Tokenizer, train_tokenizer
 from glassformer.decode.options import DecodeOptions
 from glassformer.errors import UserError
 from glassformer.fast.ctranslate2 import CTranslate2Backend, cannot_run, to_spec, write_ctranslate2
+from glassformer.fast.native_translator import NativeBackend
 from glassformer.model.settings import (
     AttentionSettings,
     EncoderDecoderSettings,
@@ -26,6 +27,7 @@ from glassformer.model.settings import (
 from glassformer.tasks.backend import Request, TorchBackend
 from tests.builders import stack, tokens
 from tests.fast.models import SETTINGS, lively, requests
+from tests.fast.rounded import needs_compiler
 
 TEXTS = ["the quick brown fox jumps over the lazy dog", "der schnelle braune Fuchs", "Über-Straße 42 </s> <unk>"]
 ROTARY = AttentionSettings(n_heads=4, rotary=RotarySettings())
@@ -98,7 +100,9 @@ def test_tables_of_waves_grow_with_the_source() -> None:
     assert backend.generate([Request([5])], replace(options, max_len=4000))
 
 
-@pytest.mark.parametrize("engine", [TorchBackend, CTranslate2Backend])
+@pytest.mark.parametrize(
+    "engine", [TorchBackend, CTranslate2Backend, pytest.param(NativeBackend, marks=needs_compiler)]
+)
 def test_learned_positions_end_an_answer_and_refuse_a_long_source(engine: Any) -> None:
     few = tokens(positions=LearnedSettings(max_len=8))
     model = lively({"source": few, "target": few, "head": TokenHeadSettings(bias=True)})

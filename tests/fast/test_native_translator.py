@@ -9,12 +9,11 @@ from dataclasses import replace
 import pytest
 import torch
 
-from glassformer.data.tokenizer import END
 from glassformer.decode.options import DecodeOptions
 from glassformer.errors import UserError
 from glassformer.fast import native_translator
 from glassformer.fast.native_translator import NativeBackend, cannot_translate
-from glassformer.model.settings import AttentionSettings, FeedForwardSettings, LearnedSettings, TokenHeadSettings
+from glassformer.model.settings import AttentionSettings, FeedForwardSettings, TokenHeadSettings
 from glassformer.tasks.backend import Request, TorchBackend
 from tests.builders import stack, tokens
 from tests.fast.models import SETTINGS, UNTIED, lively, requests
@@ -139,20 +138,6 @@ def test_long_sources_and_answers() -> None:
         assert ours[0].ids == theirs[0].ids
         assert ours[0].score == pytest.approx(theirs[0].score, abs=0.02)
     assert backend.generate([Request([5])], replace(options, max_len=4000))
-
-
-def test_learned_positions_end_an_answer_and_refuse_a_long_source() -> None:
-    few = tokens(positions=LearnedSettings(max_len=8))
-    model = lively({"source": few, "target": few, "head": TokenHeadSettings(bias=True)})
-    with torch.no_grad():
-        model.head.w.bias[END] = -100  # never ends by itself
-    backend, options = NativeBackend(model), DecodeOptions(max_len=100)
-    for prefix in ((), (4, 5)):
-        assert len(backend.generate([Request([3, 4], prefix)], options)[0][0].ids) == 8
-    with pytest.raises(UserError, match=r"9 positions long, but positions.max_len is 8"):
-        backend.generate([Request([3] * 8)], options)
-    with pytest.raises(UserError, match=r"start with 8 tokens, but positions.max_len is 8"):
-        backend.generate([Request([3], (4,) * 8)], options)
 
 
 def test_a_vocabulary_without_a_start_is_refused() -> None:
