@@ -28,12 +28,13 @@ RUNNABLE = [name for name, changes in SETTINGS.items() if "rotary" not in name a
 def agree(found: Answers, expected: Answers) -> None:
     """A number that lies between two steps may be rounded the other way, and move an answer that is nearly as good."""
     assert [len(each) for each in found] == [len(each) for each in expected]
-    alike = [
-        [h.ids for h in ours] == [h.ids for h in theirs]
-        and all(abs(a.score - b.score) < 0.03 for a, b in zip(ours, theirs, strict=True))
-        for ours, theirs in zip(found, expected, strict=True)
-    ]
-    assert sum(alike) >= 0.9 * len(alike)
+    alike = 0
+    for ours, theirs in zip(found, expected, strict=True):
+        assert [h.score for h in ours] == sorted((h.score for h in ours), reverse=True)
+        a, b = ({tuple(h.ids): h.score for h in each} for each in (ours, theirs))
+        # Of twenty answers one may have been pushed out by another that is as good.
+        alike += len(a.keys() ^ b.keys()) <= len(a) // 10 and all(abs(a[i] - b[i]) < 0.03 for i in a.keys() & b.keys())
+    assert alike >= 0.9 * len(found)
 
 
 @pytest.mark.parametrize("name", RUNNABLE)

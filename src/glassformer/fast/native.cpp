@@ -67,18 +67,17 @@ extern "C" void glassformer_log_totals(const float *scores, int64_t n, int64_t r
 #pragma omp parallel for num_threads(n_threads)
     for (int64_t r = 0; r < rows; r++) {
         const float *row = scores + r * n;
-        __m512 most = _mm512_set1_ps(-INFINITY), sum = _mm512_setzero_ps();
-        for (int64_t i = 0; i < n; i += 16) {
-            const __mmask16 m = left(n - i);
-            most = _mm512_mask_max_ps(most, m, most, _mm512_maskz_loadu_ps(m, row + i));
+        Floats most = all(-INFINITY), sum = all(0.f);
+        for (int64_t i = 0; i < n; i += LANES) {
+            const Mask m = left(n - i);
+            most = larger(most, only(m, load(m, row + i), -INFINITY));
         }
-        const float highest = _mm512_reduce_max_ps(most);
-        for (int64_t i = 0; i < n; i += 16) {
-            const __mmask16 m = left(n - i);
-            const __m512 e = exp16(_mm512_sub_ps(_mm512_maskz_loadu_ps(m, row + i), _mm512_set1_ps(highest)));
-            sum = _mm512_mask_add_ps(sum, m, sum, e);
+        const float highest = largest(most);
+        for (int64_t i = 0; i < n; i += LANES) {
+            const Mask m = left(n - i);
+            sum = sum + only(m, exp_of(load(m, row + i) - all(highest)), 0.f);
         }
-        out[r] = highest + std::log(_mm512_reduce_add_ps(sum));
+        out[r] = highest + std::log(total(sum));
     }
 }
 
@@ -163,12 +162,12 @@ extern "C" void glassformer_stack(const Stack *stack, const Call *call, int n_th
             if (layer.gate.weight) own_linear(layer.gate, q, scale, rows, gate.get());
             const Share own = share_of(layer.w_1);
             for (int64_t r = 0; r < rows; r++)
-                for (int i = 16 * own.first; i < std::min(16 * own.end, (int)s.d_ff); i += 16) {
-                    const __mmask16 some = left(s.d_ff - i);
+                for (int i = 16 * own.first; i < std::min(16 * own.end, (int)s.d_ff); i += LANES) {
+                    const Mask some = left(s.d_ff - i);
                     float *to = &hidden[r * s.d_ff + i];
-                    const __m512 value = load(some, to);
-                    _mm512_mask_storeu_ps(to, some, !layer.gate.weight ? activate(s.activation, value) :
-                        _mm512_mul_ps(value, activate(s.activation, load(some, &gate[r * s.d_ff + i]))));
+                    const Floats value = load(some, to);
+                    store(some, !layer.gate.weight ? activate(s.activation, value) :
+                        value * activate(s.activation, load(some, &gate[r * s.d_ff + i])), to);
                 }
 #pragma omp barrier
             quantise(hidden.get(), s.d_ff, nullptr);

@@ -1,6 +1,6 @@
 """The C++ beside this file, compiled on first use for the processor that it will run on, and called through ctypes.
 
-Where there is no compiler or no AVX-512 with VNNI, `why_no_native` says so, and torch does the work.
+Where there is no compiler or no AVX2, `why_no_native` says so, and torch does the work.
 """
 
 import ctypes
@@ -18,10 +18,12 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-HEADERS = [Path(__file__).with_name(name) for name in ("vector.h", "whole.h")]
+HEADERS = [Path(__file__).with_name(name) for name in ("lanes.h", "vector.h", "whole.h")]
 SOURCES = [Path(__file__).with_name(name) for name in ("native.cpp", "packed.cpp", "translate.cpp")]
 FLAGS = ("-std=c++17", "-O3", "-march=native", "-mprefer-vector-width=512", "-fPIC", "-w")
 
+
+NEEDED = {"avx2", "fma", "f16c"}  # which processors have had together since 2013; AVX-512 with VNNI is used where it is
 
 ACTIVATIONS = {"relu": 0, "gelu": 1, "gelu_tanh": 2, "silu": 3, "tanh": 4}
 
@@ -116,8 +118,8 @@ def library() -> ctypes.CDLL:
 
 @functools.cache
 def _found() -> tuple[str | None, ctypes.CDLL | None]:
-    if not (platform.system() == "Linux" and "avx512_vnni" in _processor()):
-        return "it needs Linux on a processor with AVX-512 VNNI", None
+    if not (platform.system() == "Linux" and set(_processor().split()) >= NEEDED):
+        return "it needs Linux on a processor with AVX2", None
     compiler = shutil.which("g++")
     if compiler is None:
         return "there is no compiler (g++)", None

@@ -26,45 +26,45 @@ static void attend_queries(const Head &head, int64_t first) {
     for (int q = 0; q < Q; q++)
         for (int c = 0; c < head.d_k; c++)
             head.queries[q * head.d_k + c] = (head.qkv[(first + q) * row + c] + head.bias[c]) * by;
-    for (int64_t j = 0; j < most_seen; j += 16) {
-        __m512 found[Q] = {};
+    for (int64_t j = 0; j < most_seen; j += LANES) {
+        Floats found[Q] = {};
         for (int c = 0; c < head.d_k; c++) {
-            const __m512 keys = _mm512_loadu_ps(head.turned + c * head.wide + j);
+            const Floats keys = load(left(LANES), head.turned + c * head.wide + j);
 #pragma GCC unroll 4
             for (int q = 0; q < Q; q++)
-                found[q] = _mm512_fmadd_ps(_mm512_set1_ps(head.queries[q * head.d_k + c]), keys, found[q]);
+                found[q] = fma(all(head.queries[q * head.d_k + c]), keys, found[q]);
         }
 #pragma GCC unroll 4
-        for (int q = 0; q < Q; q++) _mm512_storeu_ps(head.scores + q * head.wide + j, found[q]);
+        for (int q = 0; q < Q; q++) store(left(LANES), found[q], head.scores + q * head.wide + j);
     }
-    __m512 share[Q];
+    Floats share[Q];
     for (int q = 0; q < Q; q++) {
         float *own = head.scores + q * head.wide;
         const int64_t seen = head.causal ? first + q + 1 : head.n;
-        __m512 most = _mm512_set1_ps(-INFINITY), sum = _mm512_setzero_ps();
-        for (int64_t j = 0; j < seen; j += 16) most = _mm512_mask_max_ps(most, left(seen - j), most, _mm512_loadu_ps(own + j));
-        most = _mm512_set1_ps(_mm512_reduce_max_ps(most));
-        for (int64_t j = 0; j < most_seen; j += 16) {
-            const __mmask16 m = left(std::max((int64_t)0, seen - j));
-            const __m512 e = _mm512_maskz_mov_ps(m, exp16(_mm512_sub_ps(_mm512_loadu_ps(own + j), most)));
-            _mm512_storeu_ps(own + j, e);
-            sum = _mm512_add_ps(sum, e);
+        Floats most = all(-INFINITY), sum = all(0.f);
+        for (int64_t j = 0; j < seen; j += LANES) most = larger(most, only(left(seen - j), load(left(LANES), own + j), -INFINITY));
+        most = all(largest(most));
+        for (int64_t j = 0; j < most_seen; j += LANES) {
+            const Mask m = left(std::max((int64_t)0, seen - j));
+            const Floats e = only(m, exp_of(load(left(LANES), own + j) - most), 0.f);
+            store(left(LANES), e, own + j);
+            sum = sum + e;
         }
-        share[q] = _mm512_set1_ps(1 / _mm512_reduce_add_ps(sum));
+        share[q] = all(1 / total(sum));
     }
-    for (int c = 0; c < head.d_k; c += 16) {
-        const __mmask16 m = left(head.d_k - c);
-        __m512 mean[Q] = {};
+    for (int c = 0; c < head.d_k; c += LANES) {
+        const Mask m = left(head.d_k - c);
+        Floats mean[Q] = {};
         for (int64_t j = 0; j < most_seen; j++) {
-            const __m512 values = _mm512_maskz_loadu_ps(m, head.qkv + j * row + 2 * head.d + c);
+            const Floats values = load(m, head.qkv + j * row + 2 * head.d + c);
 #pragma GCC unroll 4
             for (int q = 0; q < Q; q++)
-                mean[q] = _mm512_fmadd_ps(_mm512_set1_ps(head.scores[q * head.wide + j]), values, mean[q]);
+                mean[q] = fma(all(head.scores[q * head.wide + j]), values, mean[q]);
         }
-        const __m512 bias = _mm512_maskz_loadu_ps(m, head.bias + 2 * head.d + c);
+        const Floats bias = load(m, head.bias + 2 * head.d + c);
 #pragma GCC unroll 4
         for (int q = 0; q < Q; q++)
-            _mm512_mask_storeu_ps(head.z + (first + q) * head.d + c, m, _mm512_fmadd_ps(mean[q], share[q], bias));
+            store(m, fma(mean[q], share[q], bias), head.z + (first + q) * head.d + c);
     }
 }
 
@@ -99,10 +99,10 @@ extern "C" void glassformer_attend(const float *qkv, const float *bias, const in
 extern "C" void glassformer_activate(float *x, const float *bias, int64_t rows, int d, int kind, int n_threads) {
 #pragma omp parallel for num_threads(n_threads)
     for (int64_t r = 0; r < rows; r++)
-        for (int i = 0; i < d; i += 16) {
-            const __mmask16 m = left(d - i);
-            const __m512 given = _mm512_add_ps(_mm512_maskz_loadu_ps(m, x + r * d + i), _mm512_maskz_loadu_ps(m, bias + i));
-            _mm512_mask_storeu_ps(x + r * d + i, m, activate(kind, given));
+        for (int i = 0; i < d; i += LANES) {
+            const Mask m = left(d - i);
+            float *own = x + r * d + i;
+            store(m, activate(kind, load(m, own) + load(m, bias + i)), own);
         }
 }
 
@@ -113,10 +113,9 @@ extern "C" void glassformer_add(float *x, const float *stream, const float *bias
     for (int64_t r = 0; r < rows; r++) {
         float *own = x + r * d;
         const float *from = stream + r * d;
-        for (int i = 0; i < d; i += 16) {
-            const __mmask16 m = left(d - i);
-            const __m512 added = _mm512_add_ps(_mm512_maskz_loadu_ps(m, from + i), _mm512_maskz_loadu_ps(m, bias + i));
-            _mm512_mask_storeu_ps(own + i, m, _mm512_add_ps(_mm512_maskz_loadu_ps(m, own + i), added));
+        for (int i = 0; i < d; i += LANES) {
+            const Mask m = left(d - i);
+            store(m, load(m, own + i) + (load(m, from + i) + load(m, bias + i)), own + i);
         }
         if (norm->weight) norm_row(*norm, own, d, own);
     }

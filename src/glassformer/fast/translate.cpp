@@ -67,15 +67,16 @@ static T *room(std::vector<T> &all, int64_t n) {
 }
 
 static void look(const float *scores, int n, int32_t first, int64_t row, size_t most, Seen &seen) {
-    __m512 top = _mm512_set1_ps(-INFINITY), sum = _mm512_setzero_ps();
-    for (int i = 0; i < n; i += 16) top = _mm512_mask_max_ps(top, left(n - i), top, load(left(n - i), scores + i));
-    const float highest = std::max(seen.most, _mm512_reduce_max_ps(top));
+    Floats top = all(-INFINITY), sum = all(0.f);
+    for (int i = 0; i < n; i += LANES) top = larger(top, only(left(n - i), load(left(n - i), scores + i), -INFINITY));
+    const float highest = std::max(seen.most, largest(top));
     if (highest == -INFINITY) return;
     float least = seen.best.size() < most ? -INFINITY : seen.best.back().score;
-    for (int i = 0; i < n; i += 16) {
-        const __m512 x = load(left(n - i), scores + i);
-        sum = _mm512_mask_add_ps(sum, left(n - i), sum, exp16(_mm512_sub_ps(x, _mm512_set1_ps(highest))));
-        __mmask16 better = _mm512_mask_cmp_ps_mask(left(n - i), x, _mm512_set1_ps(least), _CMP_GT_OQ);
+    for (int i = 0; i < n; i += LANES) {
+        const Mask m = left(n - i);
+        const Floats x = load(m, scores + i);
+        sum = sum + only(m, exp_of(x - all(highest)), 0.f);
+        unsigned better = above(m, x, all(least));
         for (; better; better &= better - 1) {
             const int at = i + __builtin_ctz(better);
             if (!(scores[at] > least)) continue;
@@ -85,7 +86,7 @@ static void look(const float *scores, int n, int32_t first, int64_t row, size_t 
             if (seen.best.size() == most) least = seen.best.back().score;
         }
     }
-    seen.sum = seen.sum * std::exp(seen.most - highest) + _mm512_reduce_add_ps(sum);
+    seen.sum = seen.sum * std::exp(seen.most - highest) + total(sum);
     seen.most = highest;
 }
 
@@ -141,11 +142,11 @@ class Worker {
             project(layer.w_1, rows, hidden.data());
             const bool gated = layer.gate.weight;
             if (gated) project(layer.gate, rows, room(gate, rows * s.d_ff));
-            for (int64_t i = 0; i < rows * s.d_ff; i += 16) {
-                const __mmask16 m = left(rows * s.d_ff - i);
-                const __m512 value = load(m, &hidden[i]);
-                const __m512 passed = activate(s.activation, gated ? load(m, &gate[i]) : value);
-                _mm512_mask_storeu_ps(&hidden[i], m, gated ? _mm512_mul_ps(value, passed) : passed);
+            for (int64_t i = 0; i < rows * s.d_ff; i += LANES) {
+                const Mask m = left(rows * s.d_ff - i);
+                const Floats value = load(m, &hidden[i]);
+                const Floats passed = activate(s.activation, gated ? load(m, &gate[i]) : value);
+                store(m, gated ? value * passed : passed, &hidden[i]);
             }
         });
     }

@@ -1,14 +1,13 @@
-// What all of the C++ shares: sixteen numbers at a time, and norms.
+// What all of the C++ shares: exponentials, activations, dots and norms.
 
 #pragma once
 
-#include <immintrin.h>
 #include <omp.h>
 
-#include <algorithm>
 #include <cmath>
-#include <cstdint>
 #include <memory>
+
+#include "lanes.h"
 
 extern "C" {
 struct Norm {
@@ -19,73 +18,59 @@ struct Norm {
 
 enum { RELU, GELU, GELU_TANH, SILU, TANH };
 
-static inline __m512 exp16(__m512 x) {
-    x = _mm512_max_ps(_mm512_min_ps(x, _mm512_set1_ps(88.f)), _mm512_set1_ps(-87.f));
-    __m512 n = _mm512_roundscale_ps(_mm512_mul_ps(x, _mm512_set1_ps(1.44269504f)), 8);
-    __m512 r = _mm512_fnmadd_ps(n, _mm512_set1_ps(0.693359375f), x);
-    r = _mm512_fnmadd_ps(n, _mm512_set1_ps(-2.12194440e-4f), r);
-    __m512 p = _mm512_set1_ps(1.f / 720);
-    for (float c : {1.f / 120, 1.f / 24, 1.f / 6, .5f, 1.f, 1.f}) p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(c));
-    return _mm512_scalef_ps(p, n);
+static inline Floats exp_of(Floats x) {
+    x = larger(smaller(x, all(88.f)), all(-87.f));
+    const Floats n = nearest(x * all(1.44269504f));
+    Floats r = fma(-n, all(0.693359375f), x);
+    r = fma(-n, all(-2.12194440e-4f), r);
+    Floats p = all(1.f / 720);
+    for (float c : {1.f / 120, 1.f / 24, 1.f / 6, .5f, 1.f, 1.f}) p = fma(p, r, all(c));
+    return times_two_to(p, n);
 }
 
-static inline __m512 sigmoid(__m512 x) {
-    __m512 one = _mm512_set1_ps(1.f);
-    return _mm512_div_ps(one, _mm512_add_ps(one, exp16(_mm512_sub_ps(_mm512_setzero_ps(), x))));
-}
+static inline Floats sigmoid(Floats x) { return all(1.f) / (all(1.f) + exp_of(-x)); }
 
 // The standard normal distribution function; the error function by Abramowitz and Stegun, 7.1.26, good to 1.5e-7.
-static inline __m512 normal(__m512 x) {
-    __m512 one = _mm512_set1_ps(1.f), z = _mm512_mul_ps(_mm512_abs_ps(x), _mm512_set1_ps(0.70710678f));
-    __m512 t = _mm512_div_ps(one, _mm512_fmadd_ps(z, _mm512_set1_ps(0.3275911f), one));
-    __m512 p = _mm512_set1_ps(1.061405429f);
-    for (float c : {-1.453152027f, 1.421413741f, -0.284496736f, 0.254829592f})
-        p = _mm512_fmadd_ps(p, t, _mm512_set1_ps(c));
-    __m512 tail = _mm512_mul_ps(_mm512_mul_ps(p, t), exp16(_mm512_sub_ps(_mm512_setzero_ps(), _mm512_mul_ps(z, z))));
-    tail = _mm512_mul_ps(tail, _mm512_set1_ps(.5f));
-    return _mm512_mask_sub_ps(tail, _mm512_cmp_ps_mask(x, _mm512_setzero_ps(), _CMP_GT_OQ), one, tail);
+static inline Floats normal(Floats x) {
+    const Floats z = size(x) * all(0.70710678f), t = all(1.f) / fma(z, all(0.3275911f), all(1.f));
+    Floats p = all(1.061405429f);
+    for (float c : {-1.453152027f, 1.421413741f, -0.284496736f, 0.254829592f}) p = fma(p, t, all(c));
+    const Floats tail = p * t * exp_of(-(z * z)) * all(.5f);
+    return x > all(0.f) ? all(1.f) - tail : tail;
 }
 
-static inline __m512 activate(int kind, __m512 x) {
+static inline Floats activate(int kind, Floats x) {
     switch (kind) {
-        case RELU: return _mm512_max_ps(x, _mm512_setzero_ps());
-        case GELU: return _mm512_mul_ps(x, normal(x));
-        case SILU: return _mm512_mul_ps(x, sigmoid(x));
-        case TANH: return _mm512_fmsub_ps(_mm512_set1_ps(2.f), sigmoid(_mm512_add_ps(x, x)), _mm512_set1_ps(1.f));
-        default: {  // x sigmoid(2u) = x (1 + tanh u) / 2
-            __m512 cube = _mm512_mul_ps(_mm512_mul_ps(x, x), x);
-            __m512 u = _mm512_fmadd_ps(cube, _mm512_set1_ps(0.044715f), x);
-            return _mm512_mul_ps(x, sigmoid(_mm512_mul_ps(u, _mm512_set1_ps(2 * 0.79788456f))));
-        }
+        case RELU: return larger(x, all(0.f));
+        case GELU: return x * normal(x);
+        case SILU: return x * sigmoid(x);
+        case TANH: return fma(all(2.f), sigmoid(x + x), all(-1.f));
+        default:  // x sigmoid(2u) = x (1 + tanh u) / 2
+            return x * sigmoid(fma(x * x * x, all(0.044715f), x) * all(2 * 0.79788456f));
     }
 }
-
-static inline __mmask16 left(int64_t n) { return n >= 16 ? 0xffff : (__mmask16)((1u << n) - 1); }
-
-typedef uint16_t half;  // the bits of an fp16 number
-
-static inline __m512 load(__mmask16 m, const float *from) { return _mm512_maskz_loadu_ps(m, from); }
-
-static inline __m512 load(__mmask16 m, const half *from) { return _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(m, from)); }
 
 // d numbers as fp16; one too large for it becomes the largest that there is, not infinite.
 static inline void store(const float *from, int d, half *to) {
-    const __m512 most = _mm512_set1_ps(65504.f);
-    for (int i = 0; i < d; i += 16) {
-        const __mmask16 m = left(d - i);
-        __m512 x = _mm512_min_ps(_mm512_max_ps(load(m, from + i), _mm512_sub_ps(_mm512_setzero_ps(), most)), most);
-        _mm256_mask_storeu_epi16(to + i, m, _mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+    for (int i = 0; i < d; i += LANES) {
+        const Mask m = left(d - i);
+        store(m, smaller(larger(load(m, from + i), all(-65504.f)), all(65504.f)), to + i);
     }
 }
 
+// a by each of four others: their sums are summed up together.
 template <typename Number>
-static inline float dot(const float *a, const Number *b, int d) {
-    __m512 sum = _mm512_setzero_ps();
-    for (int i = 0; i < d; i += 16) {
-        const __mmask16 m = left(d - i);
-        sum = _mm512_fmadd_ps(load(m, a + i), load(m, b + i), sum);
+static inline __m128 four_dots(const float *a, const Number *const b[4], int d) {
+    Floats sum[4] = {all(0.f), all(0.f), all(0.f), all(0.f)};
+    for (int i = 0; i < d; i += LANES) {
+        const Mask m = left(d - i);
+        const Floats x = load(m, a + i);
+#pragma GCC unroll 4
+        for (int j = 0; j < 4; j++) sum[j] = fma(x, load(m, b[j] + i), sum[j]);
     }
-    return _mm512_reduce_add_ps(sum);
+    const __m256 pairs = _mm256_hadd_ps(folded(sum[0]), folded(sum[1])), others = _mm256_hadd_ps(folded(sum[2]), folded(sum[3]));
+    const __m256 halves = _mm256_hadd_ps(pairs, others);
+    return _mm_add_ps(_mm256_castps256_ps128(halves), _mm256_extractf128_ps(halves, 1));
 }
 
 static void norm_row(const Norm &norm, const float *x, int d, float *out) {

@@ -14,7 +14,7 @@ extern "C" {
 struct Linear {
     const int8_t *weight;  // blocks of 16 outputs, in each for every 4 inputs the 16 x 4 numbers
     const float *scale, *bias;
-    const int32_t *shift;  // 128 times the sum of an output's weights: inputs are kept as 0 … 255
+    const int32_t *shift;  // 128 times the sum of an output's weights, for inputs that are kept as 1 … 255
     int32_t n_in, n_out;   // n_in a multiple of 4
 };
 struct Layer {
@@ -32,7 +32,7 @@ struct Stack {
 
 static inline int padded(int d) { return (d + 3) / 4 * 4; }
 
-// Rows are worked on in groups of 8, the rest of them in 4, 2 and 1; a group stores its rows four numbers at a time in
+// Rows are worked on in groups of ROWS, the rest of them in halves of that; a group stores its rows four numbers at a time in
 // turn, so that one pointer serves all.
 struct Group {
     int64_t first;
@@ -40,8 +40,8 @@ struct Group {
 };
 
 static inline Group group_of(int64_t row, int64_t rows) {
-    int64_t first = std::min(row, rows - 1) / 8 * 8;
-    int size = 8;
+    int64_t first = std::min(row, rows - 1) / ROWS * ROWS;
+    int size = ROWS;
     for (; first + size > rows; size /= 2) {}
     while (row >= first + size) {
         first += size;
@@ -50,65 +50,58 @@ static inline Group group_of(int64_t row, int64_t rows) {
     return {first, size};
 }
 
-// A row as whole numbers 1 … 255, 128 for zero.
-static void quantise_row(const float *x, int d, int64_t row, int64_t rows, uint8_t *all, float *scale) {
+// A row as whole numbers, ZERO - 127 … ZERO + 127.
+static void quantise_row(const float *x, int d, int64_t row, int64_t rows, uint8_t *to, float *scale) {
     const Group group = group_of(row, rows);
-    const int n_in = padded(d), r = row - group.first;
-    __m512 most = _mm512_setzero_ps();
-    for (int i = 0; i < d; i += 16)
-        most = _mm512_max_ps(most, _mm512_abs_ps(_mm512_maskz_loadu_ps(left(d - i), x + i)));
-    const float largest = _mm512_reduce_max_ps(most);
-    const __m512 by = _mm512_set1_ps(largest > 1e-30f ? 127 / largest : 0);
-    int32_t *to = (int32_t *)(all + group.first * n_in) + r;
-    for (int i = 0; i < d; i += 16) {
-        __m512i whole = _mm512_cvtps_epi32(_mm512_mul_ps(_mm512_maskz_loadu_ps(left(d - i), x + i), by));
-        int32_t fours[4];
-        _mm_storeu_si128((__m128i *)fours, _mm512_cvtepi32_epi8(_mm512_add_epi32(whole, _mm512_set1_epi32(128))));
-        for (int j = 0; j < 4 && i + 4 * j < d; j++) to[(i / 4 + j) * group.size] = fours[j];
+    Floats most = all(0.f);
+    for (int i = 0; i < d; i += LANES) most = larger(most, size(load(left(d - i), x + i)));
+    const float most_of_all = largest(most);
+    const Floats by = all(most_of_all > 1e-30f ? 127 / most_of_all : 0);
+    int32_t *fours = (int32_t *)(to + group.first * padded(d)) + (row - group.first);
+    for (int i = 0; i < d; i += LANES) {
+        int32_t some[LANES / 4];
+        store_input(load(left(d - i), x + i) * by, (uint8_t *)some);
+        for (int j = 0; j < LANES / 4 && i + 4 * j < d; j++) fours[(i / 4 + j) * group.size] = some[j];
     }
-    scale[row] = largest / 127;
-}
-
-// To each of 16 sums four products more. GCC 12 copies the sums to and fro around the intrinsic.
-static inline void add_products(__m512i &sums, __m512i a, __m512i b) {
-    asm("vpdpbusd %2, %1, %0" : "+v"(sums) : "v"(a), "v"(b));
+    scale[row] = most_of_all / 127;
 }
 
 // R rows of input against B blocks of 16 outputs: what is read serves all of them.
 template <int R, int B>
 static __attribute__((noinline)) void tile(const Linear &w, int block, const uint8_t *q, const float *scale, float *out, bool add) {
-    __m512i acc[R][B];
+    constexpr int IN_BLOCK = 16 / LANES, P = B * IN_BLOCK;  // registers
+    Wholes sums[R][P];
 #pragma GCC unroll 8
     for (int r = 0; r < R; r++)
 #pragma GCC unroll 4
-        for (int b = 0; b < B; b++) acc[r][b] = _mm512_setzero_si512();
+        for (int p = 0; p < P; p++) sums[r][p] = no_wholes();
     const int64_t size = (int64_t)16 * w.n_in;
     const int8_t *weight = w.weight + block * size;
     const int32_t *fours = (const int32_t *)q;
     for (int k = 0; k < w.n_in / 4; k++, weight += 64, fours += R) {
-        __m512i part[B];
+        Wholes part[P];
 #pragma GCC unroll 4
-        for (int b = 0; b < B; b++) part[b] = _mm512_loadu_si512(weight + b * size);
+        for (int p = 0; p < P; p++) part[p] = load(weight + p / IN_BLOCK * size + p % IN_BLOCK * 4 * LANES);
 #pragma GCC unroll 8
         for (int r = 0; r < R; r++) {
-            const __m512i four = _mm512_set1_epi32(fours[r]);
+            const Input four = spread(fours[r]);
 #pragma GCC unroll 4
-            for (int b = 0; b < B; b++) add_products(acc[r][b], four, part[b]);
+            for (int p = 0; p < P; p++) add_products(sums[r][p], four, part[p]);
         }
     }
 #pragma GCC unroll 4
-    for (int b = 0; b < B; b++) {
-        const int o = 16 * (block + b);
-        const __mmask16 m = left(w.n_out - o);
-        const __m512 by = _mm512_maskz_loadu_ps(m, w.scale + o), bias = _mm512_maskz_loadu_ps(m, w.bias + o);
-        const __m512i shift = _mm512_maskz_loadu_epi32(m, w.shift + o);
+    for (int p = 0; p < P; p++) {
+        const int o = 16 * block + LANES * p;
+        if (o >= w.n_out) break;
+        const Mask m = left(w.n_out - o);
+        const Floats by = load(m, w.scale + o), bias = load(m, w.bias + o);
 #pragma GCC unroll 8
         for (int r = 0; r < R; r++) {
-            __m512 y = _mm512_cvtepi32_ps(_mm512_sub_epi32(acc[r][b], shift));
-            y = _mm512_fmadd_ps(y, _mm512_mul_ps(by, _mm512_set1_ps(scale[r])), bias);
+            const Wholes sum = ZERO ? less(sums[r][p], load(m, w.shift + o)) : sums[r][p];
+            Floats y = fma(floats(sum), by * all(scale[r]), bias);
             float *to = out + (int64_t)r * w.n_out + o;
-            if (add) y = _mm512_add_ps(y, _mm512_maskz_loadu_ps(m, to));
-            _mm512_mask_storeu_ps(to, m, y);
+            if (add) y = y + load(m, to);
+            store(m, y, to);
         }
     }
 }
@@ -131,14 +124,14 @@ static void linear(const Linear &w, Share own, const uint8_t *q, const float *sc
                 const int R = group_of(r, rows).size;
                 const uint8_t *from = q + r * w.n_in;
                 float *to = out + r * w.n_out;
-                if (R == 8) tile<8, B>(w, block, from, scale + r, to, add);
+                if (R == ROWS) tile<ROWS, B>(w, block, from, scale + r, to, add);
                 else if (R == 4) tile<4, B>(w, block, from, scale + r, to, add);
                 else if (R == 2) tile<2, B>(w, block, from, scale + r, to, add);
                 else tile<1, B>(w, block, from, scale + r, to, add);
                 r += R;
             }
     };
-    run(std::integral_constant<int, 3>());
+    run(std::integral_constant<int, BLOCKS>());
     run(std::integral_constant<int, 1>());
 }
 
@@ -146,26 +139,30 @@ static void linear(const Linear &w, Share own, const uint8_t *q, const float *sc
 template <typename Key, typename Value>
 static void attend(const float *q, int64_t n, Key key, Value value, int d_k, int d_v, float *weights, float *z) {
     float most = -INFINITY, by = 1 / std::sqrt((float)d_k), sum = 0;
-    for (int64_t j = 0; j < n; j++) {
-        weights[j] = dot(q, key(j), d_k) * by;
-        most = std::max(most, weights[j]);
+    for (int64_t j = 0; j < n; j += 4) {
+        const decltype(key(0)) keys[4] = {key(j), key(std::min(j + 1, n - 1)), key(std::min(j + 2, n - 1)), key(std::min(j + 3, n - 1))};
+        float found[4];
+        _mm_storeu_ps(found, four_dots(q, keys, d_k));
+        for (int64_t i = j; i < std::min(j + 4, n); i++) most = std::max(most, weights[i] = found[i - j] * by);
     }
-    for (int64_t j = 0; j < n; j += 16) {
-        __mmask16 m = left(n - j);
-        __m512 e = exp16(_mm512_sub_ps(_mm512_maskz_loadu_ps(m, weights + j), _mm512_set1_ps(most)));
-        _mm512_mask_storeu_ps(weights + j, m, e);
-        sum += _mm512_mask_reduce_add_ps(m, e);
+    for (int64_t j = 0; j < n; j += LANES) {
+        const Mask m = left(n - j);
+        const Floats e = exp_of(load(m, weights + j) - all(most));
+        store(m, e, weights + j);
+        sum += total(only(m, e, 0.f));
     }
-    const __m512 share = _mm512_set1_ps(1 / sum);
-    for (int i = 0; i < d_v; i += 64) {  // four sums at a time stay in registers
-        __m512 found[4] = {};
-        __mmask16 m[4];
-        for (int c = 0; c < 4; c++) m[c] = left(std::max(0, d_v - i - 16 * c));
+    const Floats share = all(1 / sum);
+    constexpr int SUMS = 64 / LANES;  // at a time, which stay in registers
+    for (int i = 0; i < d_v; i += 64) {
+        Floats found[SUMS] = {};
+        Mask m[SUMS];
+        for (int c = 0; c < SUMS; c++) m[c] = left(std::max(0, d_v - i - LANES * c));
         for (int64_t j = 0; j < n; j++) {
-            const __m512 weight = _mm512_set1_ps(weights[j]);
+            const Floats weight = all(weights[j]);
             const auto *from = value(j) + i;
-            for (int c = 0; c < 4; c++) found[c] = _mm512_fmadd_ps(weight, load(m[c], from + 16 * c), found[c]);
+#pragma GCC unroll 8
+            for (int c = 0; c < SUMS; c++) found[c] = fma(weight, load(m[c], from + LANES * c), found[c]);
         }
-        for (int c = 0; c < 4; c++) _mm512_mask_storeu_ps(z + i + 16 * c, m[c], _mm512_mul_ps(found[c], share));
+        for (int c = 0; c < SUMS; c++) store(m[c], found[c] * share, z + i + LANES * c);
     }
 }
