@@ -1,6 +1,7 @@
 """The C++ beside this file, compiled on first use for the processor that it will run on, and called through ctypes.
 
-Where there is no compiler or no AVX2, `why_no_native` says so, and torch does the work.
+Where there is no compiler or no AVX2, `why_no_native` says so, and torch does the work. CXXFLAGS of the environment are
+added: `-mno-avx512f` makes what a processor without it would get.
 """
 
 import ctypes
@@ -10,6 +11,7 @@ import os
 import platform
 import shutil
 import subprocess
+import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from ctypes import POINTER, Structure, c_double, c_float, c_int, c_int32, c_int64, c_void_p
@@ -21,8 +23,6 @@ from torch import Tensor, nn
 HEADERS = [Path(__file__).with_name(name) for name in ("lanes.h", "vector.h", "whole.h")]
 SOURCES = [Path(__file__).with_name(name) for name in ("native.cpp", "packed.cpp", "translate.cpp")]
 FLAGS = ("-std=c++17", "-O3", "-march=native", "-mprefer-vector-width=512", "-fPIC", "-w")
-
-
 NEEDED = {"avx2", "fma", "f16c"}  # which processors have had together since 2013; AVX-512 with VNNI is used where it is
 
 ACTIVATIONS = {"relu": 0, "gelu": 1, "gelu_tanh": 2, "silu": 3, "tanh": 4}
@@ -154,16 +154,19 @@ def _compiled(compiler: str) -> Path:
     """From the cache of the user, where the name says what it was made from and for which processor."""
     flags = [line for line in _processor().splitlines() if line.startswith(("model name", "flags"))]
     sources = [path.read_text(encoding="utf-8") for path in (*HEADERS, *SOURCES)]
-    made_from = [*sources, *FLAGS, *flags, torch.__version__]
+    how = [*FLAGS, *os.environ.get("CXXFLAGS", "").split()]
+    made_from = [*sources, *how, *flags, torch.__version__]
     name = hashlib.sha256("\n".join(made_from).encode()).hexdigest()[:20]
     folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "glassformer"
     path = folder / f"native-{name}.so"
     if not path.exists():
+        if sys.stderr.isatty():
+            sys.stderr.write("Compiling the C++ engine for this processor, once; a few seconds …\n")
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         with tempfile.TemporaryDirectory(dir=folder) as scratch:
             parts = {source: Path(scratch) / f"{source.stem}.o" for source in SOURCES}
             linked = Path(scratch) / "native.so"
-            commands = [[*FLAGS, "-fopenmp", "-c", str(source), "-o", str(part)] for source, part in parts.items()]
+            commands = [[*how, "-fopenmp", "-c", str(source), "-o", str(part)] for source, part in parts.items()]
             with ThreadPoolExecutor() as pool:
                 list(pool.map(lambda command: _run(compiler, *command), commands))
             # Not linked with -fopenmp: a second pool of threads would fight with torch's.

@@ -1,0 +1,26 @@
+"""The C++ as processors without AVX-512 get it, tested where there is AVX-512: the same tests once more."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.fast.rounded import needs_compiler
+
+HERE = Path(__file__).parent
+FILES = [str(HERE / name) for name in ("test_native.py", "test_native_translator.py", "test_packed.py")]
+SOME = "shape or rounded_layers or activation or company or stack or register or totals"
+
+
+@needs_compiler
+@pytest.mark.skipif("avx512_vnni" not in Path("/proc/cpuinfo").read_text(), reason="all tests are of this form here")
+def test_eight_numbers_at_a_time() -> None:
+    run = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", SOME, *FILES]
+    done = subprocess.run(
+        run, env={**os.environ, "CXXFLAGS": "-mno-avx512f"}, capture_output=True, text=True, cwd=HERE.parents[1]
+    )
+    assert done.returncode == 0, done.stdout
+    assert "passed" in done.stdout
+    assert "skipped" not in done.stdout
