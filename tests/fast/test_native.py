@@ -57,6 +57,17 @@ def test_a_linear_layer_of_any_shape(d_in: int, d_out: int, rows: int, bias: boo
 
 
 @needs_compiler
+@pytest.mark.parametrize("sign", [-1, 1])
+@pytest.mark.parametrize("d_in", [4, 8, 64, 300])
+@torch.inference_mode()
+def test_the_largest_sums_that_there_are(d_in: int, sign: int) -> None:
+    linear, x = nn.Linear(d_in, 40, bias=False), torch.ones(9, d_in)  # every input is the largest of its row
+    linear.weight.copy_(sign * torch.ones(40, d_in) - 0.01 * torch.rand(40, d_in))
+    torch.testing.assert_close(NativeLinear(linear)(x), Rounded(linear)(x), rtol=1e-5, atol=0)
+    assert (NativeLinear(linear)(-x) + Rounded(linear)(x)).abs().max() < 1e-4 * d_in
+
+
+@needs_compiler
 @pytest.mark.parametrize("name", DECODERS)
 @torch.inference_mode()
 def test_every_model_gives_the_numbers_of_rounded_layers(name: str) -> None:

@@ -11,10 +11,12 @@
 
 typedef uint16_t half;  // the bits of an fp16 number
 
+enum { ZERO = 128 };  // what stands for 0 in an input, which has no sign
+
 #if defined(__AVX512VNNI__) && defined(__AVX512BW__) && defined(__AVX512VL__)
 
-// A tile of products holds ROWS rows and BLOCKS blocks of 16 outputs in registers; ZERO is what stands for 0 in an input.
-enum { LANES = 16, ROWS = 8, BLOCKS = 3, ZERO = 128 };
+// A tile of products holds ROWS rows and BLOCKS blocks of 16 outputs in registers and takes FOURS times four inputs a step.
+enum { LANES = 16, ROWS = 8, BLOCKS = 3, FOURS = 1 };
 typedef __m512 Floats;
 typedef __m512i Wholes;
 typedef __mmask16 Mask;  // the first few
@@ -40,9 +42,7 @@ static inline void store(Mask m, Floats x, half *to) {
     _mm256_mask_storeu_epi16(to, m, _mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
 }
 
-typedef Wholes Input;  // the same four numbers for each of the lanes
-
-static inline Input spread(int32_t four) { return _mm512_set1_epi32(four); }
+static inline Wholes spread(int32_t four) { return _mm512_set1_epi32(four); }
 static inline Wholes load(const int8_t *from) { return _mm512_loadu_si512(from); }
 static inline Wholes load(Mask m, const int32_t *from) { return _mm512_maskz_loadu_epi32(m, from); }
 static inline Wholes no_wholes() { return _mm512_setzero_si512(); }
@@ -54,14 +54,16 @@ static inline void store_input(Floats x, uint8_t *to) {
     _mm_storeu_si128((__m128i *)to, _mm512_cvtepi32_epi8(_mm512_add_epi32(_mm512_cvtps_epi32(x), _mm512_set1_epi32(ZERO))));
 }
 
+const int32_t MOST_TOGETHER = 0;  // weights may be anything
+
 // To each sum four products more. GCC 12 copies the sums to and fro around the intrinsic.
-static inline void add_products(Wholes &sums, Input four, Wholes weights) {
-    asm("vpdpbusd %2, %1, %0" : "+v"(sums) : "v"(four), "v"(weights));
+static inline void add_products(Wholes &sums, const Wholes (&fours)[FOURS], const Wholes (&weights)[FOURS]) {
+    asm("vpdpbusd %2, %1, %0" : "+v"(sums) : "v"(fours[0]), "v"(weights[0]));
 }
 
 #else
 
-enum { LANES = 8, ROWS = 4, BLOCKS = 1, ZERO = 0 };
+enum { LANES = 8, ROWS = 4, BLOCKS = 1, FOURS = 2 };
 typedef __m256 Floats;
 typedef __m256i Wholes;
 struct Mask {
@@ -120,15 +122,7 @@ static inline void store(Mask m, Floats x, half *to) {
     std::memcpy(to, some, m.n * sizeof(half));
 }
 
-// Products take one side without its sign, so that the sign moves to the other: |127 · 127 + 127 · 127| fits 16 bits.
-struct Input {
-    Wholes itself, size;
-};
-
-static inline Input spread(int32_t four) {
-    const Wholes itself = _mm256_set1_epi32(four);
-    return {itself, _mm256_abs_epi8(itself)};
-}
+static inline Wholes spread(int32_t four) { return _mm256_set1_epi32(four); }
 static inline Wholes load(const int8_t *from) { return _mm256_loadu_si256((const __m256i *)from); }
 static inline Wholes load(Mask m, const int32_t *from) { return _mm256_maskload_epi32(from, lanes(m)); }
 static inline Wholes no_wholes() { return _mm256_setzero_si256(); }
@@ -136,14 +130,18 @@ static inline Floats floats(Wholes x) { return _mm256_cvtepi32_ps(x); }
 static inline Wholes less(Wholes x, Wholes y) { return _mm256_sub_epi32(x, y); }
 
 static inline void store_input(Floats x, uint8_t *to) {
-    const Wholes whole = _mm256_cvtps_epi32(x);
+    const Wholes whole = _mm256_add_epi32(_mm256_cvtps_epi32(x), _mm256_set1_epi32(ZERO));
     const __m128i pairs = _mm_packs_epi32(_mm256_castsi256_si128(whole), _mm256_extracti128_si256(whole, 1));
-    _mm_storel_epi64((__m128i *)to, _mm_packs_epi16(pairs, pairs));
+    _mm_storel_epi64((__m128i *)to, _mm_packus_epi16(pairs, pairs));
 }
 
-static inline void add_products(Wholes &sums, const Input &four, Wholes weights) {
-    const Wholes pairs = _mm256_maddubs_epi16(four.size, _mm256_sign_epi8(weights, four.itself));
-    sums = _mm256_add_epi32(sums, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+// Four products are added up in 16 bits before they become 32, so that four weights of one sign, each with an input of up
+// to 255, must not be more than this together.
+const int32_t MOST_TOGETHER = INT16_MAX / 255;
+
+static inline void add_products(Wholes &sums, const Wholes (&fours)[FOURS], const Wholes (&weights)[FOURS]) {
+    const Wholes pairs = _mm256_maddubs_epi16(fours[0], weights[0]), others = _mm256_maddubs_epi16(fours[1], weights[1]);
+    sums = _mm256_add_epi32(sums, _mm256_madd_epi16(_mm256_add_epi16(pairs, others), _mm256_set1_epi16(1)));
 }
 
 #endif

@@ -18,6 +18,8 @@ struct Call {
 };
 }
 
+extern "C" const int32_t glassformer_most_together = MOST_TOGETHER;
+
 enum { NO_ROTARY, HALVES, INTERLEAVED };
 
 const int64_t FEW = 16;  // rows

@@ -133,6 +133,11 @@ def _found() -> tuple[str | None, ctypes.CDLL | None]:
     return None, found
 
 
+def most_together() -> int:
+    """What four weights of one sign may be together as whole numbers; 0: anything."""
+    return c_int32.in_dll(library(), "glassformer_most_together").value
+
+
 def norm_of(norm: nn.Module | None) -> tuple[Norm, list[Tensor]]:
     """A norm as C++ reads it, and the tensors that it has addresses of."""
     if norm is None:

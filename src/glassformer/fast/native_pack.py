@@ -15,7 +15,7 @@ from glassformer.fast import native
 from glassformer.model.settings import StackSettings
 from glassformer.model.stack import Block, Stack
 
-BLOCK, STEP = 16, 4  # outputs that are summed side by side, inputs that one instruction adds up
+BLOCK, FOUR, STEP = 16, 4, 8  # outputs that are summed side by side, inputs that lie together, inputs of one step
 ROTARY = {"halves": 1, "interleaved": 2}
 LARGE_PAGE = 2**21
 LEAST = 1e-12  # a row of zeros must not divide by zero
@@ -27,7 +27,7 @@ class PackedLinear:
     def __init__(self, *linears: nn.Linear) -> None:
         weight = torch.cat([linear.weight.detach().float() for linear in linears])  # (d_out, d_in)
         biases = [torch.zeros(each.out_features) if each.bias is None else each.bias.detach() for each in linears]
-        self.scale = weight.abs().amax(dim=1).clamp(min=LEAST) / 127
+        self.scale = row_scales(weight)
         whole = (weight / self.scale[:, None]).round_().to(torch.int8)
         self.bias = torch.cat(biases).float().contiguous()
         require(
@@ -38,7 +38,7 @@ class PackedLinear:
         self.shift = 128 * whole.sum(dim=1, dtype=torch.int32)
         d_out, d_in = whole.shape
         whole = F.pad(whole, (0, -d_in % STEP, 0, -d_out % BLOCK))
-        blocks = whole.view(whole.shape[0] // BLOCK, BLOCK, whole.shape[1] // STEP, STEP)
+        blocks = whole.view(whole.shape[0] // BLOCK, BLOCK, whole.shape[1] // FOUR, FOUR)
         self.weight = _in_large_pages(blocks.transpose(1, 2))
         self.struct = native.Linear(
             *(t.data_ptr() for t in (self.weight, self.scale, self.bias, self.shift)), whole.shape[1], d_out
@@ -97,6 +97,28 @@ class PackedStack:
         struct, owned = native.norm_of(norm)
         self.kept.append(owned)
         return struct
+
+
+def row_scales(weight: Tensor) -> Tensor:
+    """What one step is worth in each row (d_out, d_in): 127 steps hold the largest weight.
+
+    Where sums begin in 16 bits, those that are added there hold together no more than they may.
+    """
+    largest = weight.abs().amax(dim=1) / 127
+    if most := native.most_together():
+        together = torch.cat([_most_of_one_sign(part) for part in weight.split(256)])  # that many stay in the cache
+        largest = torch.maximum(largest, together / (most - 2))  # rounding adds up to a half each
+    return largest.clamp(min=LEAST)
+
+
+def _most_of_one_sign(weight: Tensor) -> Tensor:
+    """Of each row (d_out, d_in) the largest sum of weights that meet in 16 bits: two of a four and two of the next."""
+    padded = F.pad(weight, (0, -weight.shape[1] % STEP))
+    most = []
+    for part in (padded.clamp(min=0), padded.clamp(max=0).neg_()):
+        first, second = (part[:, ::2] + part[:, 1::2]).view(len(weight), -1, 2, FOUR // 2).unbind(dim=2)
+        most.append((first + second).flatten(1).amax(dim=1))
+    return torch.stack(most).amax(dim=0)
 
 
 def _in_large_pages(tensor: Tensor) -> Tensor:

@@ -14,8 +14,8 @@ extern "C" {
 struct Linear {
     const int8_t *weight;  // blocks of 16 outputs, in each for every 4 inputs the 16 x 4 numbers
     const float *scale, *bias;
-    const int32_t *shift;  // 128 times the sum of an output's weights, for inputs that are kept as 1 … 255
-    int32_t n_in, n_out;   // n_in a multiple of 4
+    const int32_t *shift;  // 128 times the sum of an output's weights, as inputs are kept as 1 … 255
+    int32_t n_in, n_out;   // n_in a multiple of 8
 };
 struct Layer {
     Linear qkv, o, w_1, gate, w_2;  // no gate.weight: not gated
@@ -30,7 +30,7 @@ struct Stack {
 };
 }
 
-static inline int padded(int d) { return (d + 3) / 4 * 4; }
+static inline int padded(int d) { return (d + 7) / 8 * 8; }
 
 // Rows are worked on in groups of ROWS, the rest of them in halves of that; a group stores its rows four numbers at a time in
 // turn, so that one pointer serves all.
@@ -78,15 +78,17 @@ static __attribute__((noinline)) void tile(const Linear &w, int block, const uin
     const int64_t size = (int64_t)16 * w.n_in;
     const int8_t *weight = w.weight + block * size;
     const int32_t *fours = (const int32_t *)q;
-    for (int k = 0; k < w.n_in / 4; k++, weight += 64, fours += R) {
-        Wholes part[P];
+    for (int k = 0; k < w.n_in / 4; k += FOURS, weight += 64 * FOURS, fours += R * FOURS) {
+        Wholes part[P][FOURS];
 #pragma GCC unroll 4
-        for (int p = 0; p < P; p++) part[p] = load(weight + p / IN_BLOCK * size + p % IN_BLOCK * 4 * LANES);
+        for (int p = 0; p < P; p++)
+            for (int f = 0; f < FOURS; f++) part[p][f] = load(weight + p / IN_BLOCK * size + p % IN_BLOCK * 4 * LANES + 64 * f);
 #pragma GCC unroll 8
         for (int r = 0; r < R; r++) {
-            const Input four = spread(fours[r]);
+            Wholes own[FOURS];
+            for (int f = 0; f < FOURS; f++) own[f] = spread(fours[R * f + r]);
 #pragma GCC unroll 4
-            for (int p = 0; p < P; p++) add_products(sums[r][p], four, part[p]);
+            for (int p = 0; p < P; p++) add_products(sums[r][p], own, part[p]);
         }
     }
 #pragma GCC unroll 4
@@ -95,10 +97,10 @@ static __attribute__((noinline)) void tile(const Linear &w, int block, const uin
         if (o >= w.n_out) break;
         const Mask m = left(w.n_out - o);
         const Floats by = load(m, w.scale + o), bias = load(m, w.bias + o);
+        const Wholes shift = load(m, w.shift + o);
 #pragma GCC unroll 8
         for (int r = 0; r < R; r++) {
-            const Wholes sum = ZERO ? less(sums[r][p], load(m, w.shift + o)) : sums[r][p];
-            Floats y = fma(floats(sum), by * all(scale[r]), bias);
+            Floats y = fma(floats(less(sums[r][p], shift)), by * all(scale[r]), bias);
             float *to = out + (int64_t)r * w.n_out + o;
             if (add) y = y + load(m, to);
             store(m, y, to);
