@@ -13,7 +13,7 @@ typedef uint16_t half;  // the bits of an fp16 number
 
 enum { ZERO = 128 };  // what stands for 0 in an input, which has no sign
 
-#if defined(__AVX512VNNI__) && defined(__AVX512BW__) && defined(__AVX512VL__)
+#if defined(__AVX512VNNI__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
 
 // A tile of products holds ROWS rows and BLOCKS blocks of 16 outputs in registers and takes FOURS times four inputs a step.
 enum { LANES = 16, ROWS = 8, BLOCKS = 3, FOURS = 1 };
@@ -117,9 +117,9 @@ static inline void store(Mask m, Floats x, float *to) {
     else _mm256_maskstore_ps(to, lanes(m), x);
 }
 static inline void store(Mask m, Floats x, half *to) {
-    half some[LANES];
-    _mm_storeu_si128((__m128i *)some, _mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
-    std::memcpy(to, some, m.n * sizeof(half));
+    const __m128i halves = _mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    if (m.n == LANES) _mm_storeu_si128((__m128i *)to, halves);
+    else std::memcpy(to, &halves, m.n * sizeof(half));
 }
 
 static inline Wholes spread(int32_t four) { return _mm256_set1_epi32(four); }

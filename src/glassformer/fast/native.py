@@ -1,7 +1,7 @@
 """The C++ beside this file, compiled on first use for the processor that it will run on, and called through ctypes.
 
-Where there is no compiler or no AVX2, `why_no_native` says so, and torch does the work. CXXFLAGS of the environment are
-added: `-mno-avx512f` makes what a processor without it would get.
+Where there is no compiler or no AVX2, `why_no_native` says so, and torch does the work. GLASSFORMER_CXXFLAGS of the
+environment are added: `-mno-avx512f` makes what a processor without it would get.
 """
 
 import ctypes
@@ -159,7 +159,7 @@ def _compiled(compiler: str) -> Path:
     """From the cache of the user, where the name says what it was made from and for which processor."""
     flags = [line for line in _processor().splitlines() if line.startswith(("model name", "flags"))]
     sources = [path.read_text(encoding="utf-8") for path in (*HEADERS, *SOURCES)]
-    how = [*FLAGS, *os.environ.get("CXXFLAGS", "").split()]
+    how = [*FLAGS, *os.environ.get("GLASSFORMER_CXXFLAGS", "").split()]
     made_from = [*sources, *how, *flags, torch.__version__]
     name = hashlib.sha256("\n".join(made_from).encode()).hexdigest()[:20]
     folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "glassformer"

@@ -106,7 +106,9 @@ def row_scales(weight: Tensor) -> Tensor:
     """
     largest = weight.abs().amax(dim=1) / 127
     if most := native.most_together():
-        together = torch.cat([_most_of_one_sign(part) for part in torch.split(weight, 256)])  # that many stay in the cache
+        together = torch.cat(
+            [_most_of_one_sign(part) for part in torch.split(weight, 256)]
+        )  # that many stay in the cache
         largest = torch.maximum(largest, together / (most - 2))  # rounding adds up to a half each
     return largest.clamp(min=LEAST)
 

@@ -137,12 +137,28 @@ static void linear(const Linear &w, Share own, const uint8_t *q, const float *sc
     run(std::integral_constant<int, 1>());
 }
 
+// The mean of n values by their weights, S registers of it.
+template <int S, typename Value>
+static void mean(const float *weights, int64_t n, Value value, int at, int d_v, float share, float *z) {
+    Floats found[S] = {};
+    Mask m[S];
+    for (int c = 0; c < S; c++) m[c] = left(d_v - at - LANES * c);
+    for (int64_t j = 0; j < n; j++) {
+        const Floats weight = all(weights[j]);
+        const auto *from = value(j) + at;
+#pragma GCC unroll 8
+        for (int c = 0; c < S; c++) found[c] = fma(weight, load(m[c], from + LANES * c), found[c]);
+    }
+    for (int c = 0; c < S; c++) store(m[c], found[c] * all(share), z + at + LANES * c);
+}
+
 // One query of one head over n keys and values, wherever they lie; `weights` has room for n.
 template <typename Key, typename Value>
 static void attend(const float *q, int64_t n, Key key, Value value, int d_k, int d_v, float *weights, float *z) {
     float most = -INFINITY, by = 1 / std::sqrt((float)d_k), sum = 0;
     for (int64_t j = 0; j < n; j += 4) {
-        const decltype(key(0)) keys[4] = {key(j), key(std::min(j + 1, n - 1)), key(std::min(j + 2, n - 1)), key(std::min(j + 3, n - 1))};
+        auto next = [&](int i) { return key(std::min(j + i, n - 1)); };
+        const decltype(key(0)) keys[4] = {next(0), next(1), next(2), next(3)};
         float found[4];
         _mm_storeu_ps(found, four_dots(q, keys, d_k));
         for (int64_t i = j; i < std::min(j + 4, n); i++) most = std::max(most, weights[i] = found[i - j] * by);
@@ -153,18 +169,13 @@ static void attend(const float *q, int64_t n, Key key, Value value, int d_k, int
         store(m, e, weights + j);
         sum += total(only(m, e, 0.f));
     }
-    const Floats share = all(1 / sum);
-    constexpr int SUMS = 64 / LANES;  // at a time, which stay in registers
-    for (int i = 0; i < d_v; i += 64) {
-        Floats found[SUMS] = {};
-        Mask m[SUMS];
-        for (int c = 0; c < SUMS; c++) m[c] = left(std::max(0, d_v - i - LANES * c));
-        for (int64_t j = 0; j < n; j++) {
-            const Floats weight = all(weights[j]);
-            const auto *from = value(j) + i;
-#pragma GCC unroll 8
-            for (int c = 0; c < SUMS; c++) found[c] = fma(weight, load(m[c], from + LANES * c), found[c]);
-        }
-        for (int c = 0; c < SUMS; c++) store(m[c], found[c] * share, z + i + LANES * c);
-    }
+    int at = 0;
+    auto run = [&](auto size) {
+        constexpr int S = decltype(size)::value;
+        for (; d_v - at > LANES * (S - 1); at += LANES * S) mean<S>(weights, n, value, at, d_v, 1 / sum, z);
+    };
+    run(std::integral_constant<int, 8>());
+    run(std::integral_constant<int, 4>());
+    run(std::integral_constant<int, 2>());
+    run(std::integral_constant<int, 1>());
 }
