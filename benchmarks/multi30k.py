@@ -144,7 +144,7 @@ def _translate(model: Path, source: str, options: list[str]) -> tuple[list[str],
         done = subprocess.run(command, stdin=lines, capture_output=True)
     if done.returncode:
         stop(f"Translating failed: {done.stderr.decode()[-1000:]}")
-    return done.stdout.decode().split("\n")[:-1], done.stderr.decode().partition("engine: ")[2].strip()
+    return done.stdout.decode().split("\n")[:-1], done.stderr.decode().partition("engine: ")[2].partition("\n")[0]
 
 
 def _about(model: Path) -> dict[str, Any]:
