@@ -17,6 +17,9 @@ needs_compiler = pytest.mark.skipif(
 )
 
 
+has_vnni = "avx512_vnni" in Path("/proc/cpuinfo").read_text() or "avx_vnni" in Path("/proc/cpuinfo").read_text()
+
+
 class Rounded(nn.Module):
     """A Linear whose weight and input are rounded to 255 steps a row, multiplied without any trick."""
 

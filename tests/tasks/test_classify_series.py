@@ -40,7 +40,7 @@ def write(path: Path, n: int, seed: int) -> Path:
 
 def train(data: Path, out: Path, valid: Path | None = None) -> bool:
     series, others = read_series([data]), None if valid is None else read_series([valid])
-    recipe = tiny_recipe(tokenizer={"kind": "bpe", "size": "none"}, train={"steps": 200, "lr": 3e-3})
+    recipe = tiny_recipe(tokenizer={"kind": "bpe", "size": "none"}, train={"steps": 300, "lr": 3e-3})
     return train_classify(lambda r: judge_series(series, others, r), recipe, out, device="cpu", quiet=True)
 
 
