@@ -115,7 +115,7 @@ def _write(foreign: Foreign, model: ForeignModel, found: dict[str, Any], folder:
     else:
         sample = sample_ids(foreign.words, model)[None]
     again = load_model(folder).model
-    # Weights to the bit; numbers nearly so, as the last bits of a product may depend on where its weights lie in memory.
+    # Weights to the bit; numbers nearly so: the last bits of a product may depend on where its weights lie in memory.
     same = all(torch.equal(a, b) for a, b in zip(model.parameters(), again.parameters(), strict=True))
     with torch.no_grad():
         before, after = model(sample), again(sample)
