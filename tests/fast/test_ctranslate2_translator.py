@@ -65,7 +65,7 @@ def test_each_side_keeps_its_tokenizer_and_the_report_says_what_rounding_costs(t
     report = write_ctranslate2_translator(saved(tmp_path / "model", other), tmp_path / "ct2")
     assert json.loads((tmp_path / "ct2" / "export.json").read_text()) == report
     assert report["checks"][0]["passed"]
-    assert report["checks"][1]["passed"] or not has_vnni  # without VNNI its sums of 16 bits may overflow
+    assert report["checks"][1]["passed"] or not has_vnni  # without VNNI it may be far off
     assert (tmp_path / "ct2" / "source_tokenizer.json").exists()
     assert ctranslate2.Translator(str(tmp_path / "ct2")).translate_batch([["Where", "is"]])
 
