@@ -121,7 +121,11 @@ def _write(foreign: Foreign, model: ForeignModel, found: dict[str, Any], folder:
         before, after = model(sample), again(sample)
     same = same and torch.allclose(before, after, rtol=1e-4, atol=1e-5)
     require(same, f"{folder} does not read back as it was written.", "Check the disk.")
-    return storage, Check("read again from the folder", True, f"{before.numel():,} equal numbers, stored as {storage}")
+    return storage, Check(
+        "read again from the folder",
+        True,
+        f"equal weights, {before.numel():,} numbers within 1e-4; stored as {storage}",
+    )
 
 
 def _fits_half(weight: torch.Tensor) -> bool:
