@@ -141,7 +141,8 @@ const int32_t MOST_TOGETHER = INT16_MAX / 255;
 
 static inline void add_products(Wholes &sums, const Wholes (&fours)[FOURS], const Wholes (&weights)[FOURS]) {
     const Wholes pairs = _mm256_maddubs_epi16(fours[0], weights[0]), others = _mm256_maddubs_epi16(fours[1], weights[1]);
-    sums = _mm256_add_epi32(sums, _mm256_madd_epi16(_mm256_add_epi16(pairs, others), _mm256_set1_epi16(1)));
+    const Wholes found = _mm256_madd_epi16(_mm256_add_epi16(pairs, others), _mm256_set1_epi16(1));
+    asm("vpaddd %1, %0, %0" : "+x"(sums) : "x"(found));  // GCC 12 would keep some sums on the stack
 }
 
 #endif

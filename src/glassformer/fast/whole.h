@@ -66,46 +66,51 @@ static void quantise_row(const float *x, int d, int64_t row, int64_t rows, uint8
     scale[row] = most_of_all / 127;
 }
 
-// R rows of input against B blocks of 16 outputs: what is read serves all of them.
+// f(0), f(1) … f(N - 1), written out: what is indexed by these stays in registers.
+template <int N, typename F>
+static inline __attribute__((always_inline)) void each(F &&f) {
+    if constexpr (N > 1) each<N - 1>(f);
+    f(std::integral_constant<int, N - 1>());
+}
+#define EACH(i) [&](auto i) __attribute__((always_inline))
+
+// R rows of input against B blocks of 16 outputs: what is read serves all of them. Meanwhile memory is asked for what lies
+// `ahead`, so many bytes a step.
 template <int R, int B>
-static __attribute__((noinline)) void tile(const Linear &w, int block, const uint8_t *q, const float *scale, float *out, bool add) {
+static __attribute__((noinline)) void tile(const Linear &w, int block, const uint8_t *q, const float *scale, float *out, bool add,
+                                           const int8_t *ahead, int64_t pace) {
     constexpr int IN_BLOCK = 16 / LANES, P = B * IN_BLOCK;  // registers
     Wholes sums[R][P];
-#pragma GCC unroll 8
-    for (int r = 0; r < R; r++)
-#pragma GCC unroll 4
-        for (int p = 0; p < P; p++) sums[r][p] = no_wholes();
+    each<R>(EACH(r) { each<P>(EACH(p) { sums[r][p] = no_wholes(); }); });
     const int64_t size = (int64_t)16 * w.n_in;
     const int8_t *weight = w.weight + block * size;
     const int32_t *fours = (const int32_t *)q;
-    for (int k = 0; k < w.n_in / 4; k += FOURS, weight += 64 * FOURS, fours += R * FOURS) {
+    for (int k = 0; k < w.n_in / 4; k += FOURS, weight += 64 * FOURS, fours += R * FOURS, ahead += pace) {
+        _mm_prefetch(ahead, _MM_HINT_T0);
         Wholes part[P][FOURS];
-#pragma GCC unroll 4
-        for (int p = 0; p < P; p++)
-            for (int f = 0; f < FOURS; f++) part[p][f] = load(weight + p / IN_BLOCK * size + p % IN_BLOCK * 4 * LANES + 64 * f);
-#pragma GCC unroll 8
-        for (int r = 0; r < R; r++) {
+        each<P>(EACH(p) {
+            each<FOURS>(EACH(f) { part[p][f] = load(weight + p / IN_BLOCK * size + p % IN_BLOCK * 4 * LANES + 64 * f); });
+        });
+        each<R>(EACH(r) {
             Wholes own[FOURS];
-            for (int f = 0; f < FOURS; f++) own[f] = spread(fours[R * f + r]);
-#pragma GCC unroll 4
-            for (int p = 0; p < P; p++) add_products(sums[r][p], own, part[p]);
-        }
+            each<FOURS>(EACH(f) { own[f] = spread(fours[R * f + r]); });
+            each<P>(EACH(p) { add_products(sums[r][p], own, part[p]); });
+        });
     }
-#pragma GCC unroll 4
-    for (int p = 0; p < P; p++) {
+    each<P>(EACH(p) {
         const int o = 16 * block + LANES * p;
-        if (o >= w.n_out) break;
-        const Mask m = left(w.n_out - o);
-        const Floats by = load(m, w.scale + o), bias = load(m, w.bias + o);
-        const Wholes shift = load(m, w.shift + o);
-#pragma GCC unroll 8
-        for (int r = 0; r < R; r++) {
-            Floats y = fma(floats(less(sums[r][p], shift)), by * all(scale[r]), bias);
-            float *to = out + (int64_t)r * w.n_out + o;
-            if (add) y = y + load(m, to);
-            store(m, y, to);
+        if (o < w.n_out) {
+            const Mask m = left(w.n_out - o);
+            const Floats by = load(m, w.scale + o), bias = load(m, w.bias + o);
+            const Wholes shift = load(m, w.shift + o);
+            each<R>(EACH(r) {
+                Floats y = fma(floats(less(sums[r][p], shift)), by * all(scale[r]), bias);
+                float *to = out + (int64_t)r * w.n_out + o;
+                if (add) y = y + load(m, to);
+                store(m, y, to);
+            });
         }
-    }
+    });
 }
 
 // Blocks of 16 outputs.
@@ -126,10 +131,15 @@ static void linear(const Linear &w, Share own, const uint8_t *q, const float *sc
                 const int R = group_of(r, rows).size;
                 const uint8_t *from = q + r * w.n_in;
                 float *to = out + r * w.n_out;
-                if (R == ROWS) tile<ROWS, B>(w, block, from, scale + r, to, add);
-                else if (R == 4) tile<4, B>(w, block, from, scale + r, to, add);
-                else if (R == 2) tile<2, B>(w, block, from, scale + r, to, add);
-                else tile<1, B>(w, block, from, scale + r, to, add);
+                // Many rows work on a block for so long that memory would stand still: each group asks for its part of the next.
+                const bool many = rows > ROWS;
+                const int64_t step = 64 * FOURS * B, weights = step * w.n_in / (4 * FOURS);
+                const int8_t *next = w.weight + (int64_t)16 * w.n_in * block + (many ? weights + weights * r / rows : 0);
+                const int64_t pace = many ? step * R / rows : 0;
+                if (R == ROWS) tile<ROWS, B>(w, block, from, scale + r, to, add, next, pace);
+                else if (R == 4) tile<4, B>(w, block, from, scale + r, to, add, next, pace);
+                else if (R == 2) tile<2, B>(w, block, from, scale + r, to, add, next, pace);
+                else tile<1, B>(w, block, from, scale + r, to, add, next, pace);
                 r += R;
             }
     };
