@@ -19,7 +19,7 @@ from glassformer.model.dropout import set_strength
 from glassformer.train.average import RunningMean
 from glassformer.train.checkpoint import load_parameters, trained, write_checkpoint
 from glassformer.train.early import keep_early
-from glassformer.train.machine import autocast
+from glassformer.train.helpers import Helpers, backward
 from glassformer.train.optim import build_optimizer
 from glassformer.train.plan import measure_step, plan_steps
 from glassformer.train.report import Report
@@ -85,6 +85,14 @@ class Trainer:
         """Train to the end, or to the next full step after `stop_requested`; either way the run is saved."""
         p = self.progress
         self.began = time.monotonic() - p.seconds
+        self.helpers = Helpers(self.job, self.settings)
+        try:
+            return self._run()
+        finally:
+            self.helpers.close()
+
+    def _run(self) -> Progress:
+        p = self.progress
         if p.step == 0:
             seconds_a_step = measure_step(self.job, self.settings) if self.settings.minutes else 0.0
             p.seconds = p.preparing = time.monotonic() - self.began
@@ -109,17 +117,16 @@ class Trainer:
     def _step(self) -> tuple[float, int, float]:
         """The loss, the tokens that it counts, and how long the gradient was before it was shortened."""
         p, s, model = self.progress, self.settings, self.job.model
-        batches = [self.job.load(self._next_planned()) for _ in range(s.accumulate)]
-        n_tokens = sum(self.job.n_tokens(batch) for batch in batches)
+        planned = [self._next_planned() for _ in range(s.accumulate)]
         self._grow_dropout()
-        device = next(model.parameters()).device
-        model.train()
-        total = 0.0
-        for batch in batches:
-            with autocast(s.precision, device):
-                loss = self.job.loss(batch) / n_tokens
-            loss.backward()  # type: ignore[no-untyped-call]
-            total += float(loss.detach())
+        with self.helpers.one_core():
+            self.helpers.load(p.step, self.strength, planned[self.helpers.own_share :])
+            batches = [self.job.load(item) for item in planned[: self.helpers.own_share]]
+            n_tokens = sum(self.job.n_tokens(batch) for batch in batches) + self.helpers.n_tokens()
+            self.helpers.go(n_tokens)
+            model.train()
+            total = sum(backward(self.job, s, batch, n_tokens, p.step, i) for i, batch in enumerate(batches))
+            total += self.helpers.gather()
         norm = float(nn.utils.clip_grad_norm_(model.parameters(), s.clip or math.inf))
         p.step += 1
         _check_finite(total, norm, p.step, s.peak)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from glassformer.train.helpers import n_processes
 from glassformer.train.machine import autocast
 from glassformer.train.run_files import Progress
 from glassformer.train.settings import VALIDATIONS, TrainSettings
@@ -38,7 +39,8 @@ def measure_step(job: "Job", settings: TrainSettings) -> float:
             loss.backward()  # type: ignore[no-untyped-call]
             times.append(time.monotonic() - began)
     job.model.zero_grad(set_to_none=True)
-    return sum(times[1:]) / N_MEASURED * settings.accumulate * UPDATE
+    n_rounds = math.ceil(settings.accumulate / n_processes(job.model, settings.accumulate))
+    return sum(times[1:]) / N_MEASURED * n_rounds * UPDATE
 
 
 def plan_steps(
