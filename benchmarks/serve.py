@@ -6,7 +6,8 @@
     python -m benchmarks.serve --soak 10                   # minutes of mixed load: memory and open files are watched
 
 Translation (one sentence a request, beam 4 unless another is asked for) and completion (streamed, greedy). Every answer
-is compared with that of the model alone. Beside ours stands what one writes in ten lines: FastAPI around Hugging Face
+is compared with that of the model alone; how fast the translator is without any server, one text and 64 at a time, says
+what the clients could get at most. Beside ours stands what one writes in ten lines: FastAPI around Hugging Face
 `generate`, same weights. Server and clients share the machine's cores, as they share them for every system.
 """
 
@@ -67,7 +68,7 @@ def _measure(given: argparse.Namespace) -> None:
         given.lm = given.lm or str(_random_lm(Path(scratch) / "lm"))
         folders = {"translate": str(find_model(given.model)), "complete": given.lm}
         for task in given.tasks:
-            texts, wanted = _alone(task, folders[task], given)
+            texts, wanted, alone = _alone(task, folders[task], given)
             found: dict[str, dict[int, list[dict[str, float]]]] = {}
             for _ in range(given.rounds):
                 for system in given.systems:
@@ -79,9 +80,10 @@ def _measure(given: argparse.Namespace) -> None:
                             load = asyncio.run(_load(port, n, given.seconds, ask, texts, right))
                             found.setdefault(system, {}).setdefault(n, []).append(load)
                             print(f"{task} {system} {n} clients: {load}", file=sys.stderr, flush=True)
-            data[task] = found
-            tables[f"{task}: answers a second"] = _rows(found)
-            print(f"\n{task}\n\n{table(_rows(found))}", flush=True)
+            data[task] = {"alone": alone, **found}
+            rows = _rows(found) + [[f"ours, no server, {name}", "", rate] + [""] * 5 for name, rate in alone.items()]
+            tables[f"{task}: answers a second"] = rows
+            print(f"\n{task}\n\n{table(rows)}", flush=True)
     if not given.no_result:
         name = "serve" + ("" if given.beam == 4 else f"-beam-{given.beam}")
         name += "" if given.engine == "auto" else f"-{given.engine}"
@@ -158,17 +160,24 @@ def _asker(system: str, task: str, texts: list[str], beam: int) -> Ask:
     return translate if task == "translate" else complete
 
 
-def _alone(task: str, folder: str, given: argparse.Namespace) -> tuple[list[str], list[str]]:
-    """Texts, and what the model says to each of them by itself."""
+def _alone(task: str, folder: str, given: argparse.Namespace) -> tuple[list[str], list[str], dict[str, float]]:
+    """Texts, what the model says to each of them by itself, and for a translator how many it does a second."""
     import glassformer
     from benchmarks.corpus import sentences_to_translate
 
     face: Any = glassformer.load(folder, engine=given.engine) if task == "translate" else glassformer.load(folder)
     texts = sentences_to_translate(300)
-    if task == "translate":
-        return texts, [face.translate([text], beam=given.beam)[0] for text in texts]
-    texts = [" ".join(text.split()[:6]) for text in texts]
-    return texts, [face.complete([text], max_tokens=NEW, temperature=0)[0] for text in texts]
+    if task == "complete":
+        texts = [" ".join(text.split()[:6]) for text in texts]
+        return texts, [face.complete([text], max_tokens=NEW, temperature=0)[0] for text in texts], {}
+    rates, answers = {}, []
+    face.translate(texts[:2], beam=given.beam)
+    for n in (64, 1):
+        began = time.perf_counter()
+        parts = [face.translate(texts[i : i + n], beam=given.beam) for i in range(0, len(texts), n)]
+        rates[f"{n} at a time"] = len(texts) / (time.perf_counter() - began)
+        answers = [answer for part in parts for answer in part]
+    return texts, answers, rates
 
 
 def _random_lm(folder: Path) -> Path:
