@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 
+from glassformer.errors import UserError
 from glassformer.train import helpers
 from tests.train.test_loop import weights
 from tests.train.toy import toy_job, toy_trainer
@@ -99,7 +100,7 @@ def test_a_helper_that_is_killed_is_missed(tmp_path: Path) -> None:
         return load(planned)
 
     toy_job(trainer).load = killing  # type: ignore[method-assign]
-    with pytest.raises(RuntimeError, match="is gone"):
+    with pytest.raises(UserError, match="is gone"):
         trainer.run()
 
 

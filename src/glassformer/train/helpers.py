@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
+from glassformer.errors import UserError
 from glassformer.model.dropout import set_strength
 from glassformer.train.checkpoint import trained
 from glassformer.train.machine import autocast
@@ -127,8 +128,8 @@ class _Helper:
         if self.pid == 0:
             code = 1
             try:
-                signal.signal(signal.SIGINT, signal.SIG_IGN)  # the trainer decides when it is over
-                signal.signal(signal.SIGTERM, signal.SIG_DFL)
+                for number in (signal.SIGINT, signal.SIGTERM):  # a group gets them together: the trainer decides
+                    signal.signal(number, signal.SIG_IGN)
                 for pipe in [self.pipe, *(other.pipe for other in helpers.helpers)]:
                     pipe.close()  # so that a trainer that is gone is noticed
                 torch.set_num_threads(1)  # more of them would not survive a fork
@@ -156,7 +157,10 @@ class _Helper:
         try:
             yield
         except (EOFError, OSError):
-            raise RuntimeError(f"The helper {self.pid} is gone: was it killed, or is memory short?") from None
+            raise UserError(
+                f"The process {self.pid}, which worked on a part of each step, is gone: killed, or memory was short.",
+                "The same command with --resume goes on; with OMP_NUM_THREADS=1 in front of it in one process.",
+            ) from None
 
     def close(self) -> None:
         self.pipe.close()
