@@ -5,7 +5,6 @@ import re
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import jiwer
@@ -16,11 +15,7 @@ from safetensors.torch import load_file
 
 from glassformer.data.recordings import open_recordings
 from glassformer.data.split import default_number
-from glassformer.data.tokenizer import END, START
 from glassformer.errors import UserError
-from glassformer.model import EncoderDecoder, Memory
-from glassformer.model.dropout import set_strength
-from glassformer.model.settings import FramesSettings
 from glassformer.tasks import transcribe as task
 from glassformer.tasks.evaluate_transcribe import count_mistakes, evaluate_transcribe, measure
 from glassformer.tasks.listen import Listener, read_commands
@@ -102,38 +97,6 @@ def test_joined_recordings_say_both_transcripts(tmp_path: Path, monkeypatch: pyt
         assert len(said) == (len(alone) + 1) // 2
         assert sorted(" ".join(said).split()) == sorted(" ".join(alone).split())
         assert abs(sum(lengths) - sum(samples) / (RATE / 100)) <= 2 * len(alone)  # a hundred frames a second
-
-
-@torch.no_grad()
-def test_the_middle_of_the_encoder_answers_for_its_share_of_ctc(taught: Path) -> None:
-    """In training only; by hand: the lower half of the blocks, then the norm and the head of the whole."""
-    model = load_model(taught).model
-    assert isinstance(model, EncoderDecoder)
-    assert model.encoder.norm is not None
-    torch.manual_seed(1)
-    ids = torch.randint(3, 9, (2, 4))
-    marks = torch.full((2, 1), START), torch.full((2, 1), END)
-    assert isinstance(model.settings.source, FramesSettings)
-    features = torch.randn(2, 40, model.settings.source.n_features)
-    batch = task.SpeechBatch(features, None, torch.cat([marks[0], ids], 1), torch.cat([ids, marks[1]], 1), 10)
-
-    def loss(share: float) -> float:
-        job = SimpleNamespace(model=model, recipe=tiny_recipe(ctc=0.6, ctc_middle=share))
-        return float(task.TranscribeJob.loss_of(job, batch, 0.0))  # type: ignore[arg-type]
-
-    model.train()
-    set_strength(model, 0.0)
-    x, _ = model.source(features)
-    for block in model.encoder.blocks[: len(model.encoder.blocks) // 2]:
-        x = block(x)
-    lower, upper = (
-        float(task.ctc_loss(model, Memory(states, None), batch.target_out))
-        for states in (model.encoder.norm(x), model.encode(features).x)
-    )
-    assert lower != pytest.approx(upper, rel=1e-3)
-    assert loss(0.3) - loss(0.0) == pytest.approx(0.6 * 0.3 * (lower - upper), rel=1e-4)
-    model.eval()
-    assert loss(0.3) == loss(0.0)
 
 
 def test_vectors_and_bpe(tmp_path: Path) -> None:

@@ -1,7 +1,5 @@
 """Transcription as a job for the training loop: recordings in, word error rate out."""
 
-import contextlib
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,7 +7,7 @@ import jiwer
 import numpy as np
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
 from glassformer.data.audio_augment import (
     AugmentSettings,
@@ -59,16 +57,13 @@ class TranscribeRecipe(Recipe):
     augment: AugmentSettings = field(default_factory=AugmentSettings)
     # The share of CTC in the loss and in the search; the rest is attention.
     ctc: float = 0.3
-    # The share of CTC's loss that the middle of the encoder must answer for already: what hears well half-way up is not
-    # learned by heart above. Costs nothing afterwards; a third is usual.
-    ctc_middle: float = 0.0
     # Longer recordings, or transcripts of more tokens, are left out of training.
     max_seconds: float = 30.0
     max_tokens: int = 400
 
     def __post_init__(self) -> None:
         self._at_least(1, "max_tokens")
-        self._share("ctc", "ctc_middle")
+        self._share("ctc")
         require(self.max_seconds > 0, f"max_seconds is {self.max_seconds}.", "It must be above 0; 30 is usual.")
 
 
@@ -182,9 +177,7 @@ class TranscribeJob:
     def loss_of(self, batch: SpeechBatch, smoothing: float) -> Tensor:
         """(1 - ctc) times the attention's loss + ctc times CTC's, summed over the batch."""
         model, share = self.model, self.recipe.ctc
-        middle = self.recipe.ctc_middle if model.training else 0.0
-        with _half_way(model) as heard:
-            memory = model.encode(batch.features, batch.keep)
+        memory = model.encode(batch.features, batch.keep)
         states = model.decode(batch.target_in, memory)
         answers = batch.target_out.flatten()
         real = (answers != PAD).nonzero()[:, 0]
@@ -192,11 +185,7 @@ class TranscribeJob:
         loss = cross_entropy(rows, model.head.w.weight, model.head.w.bias, answers[real], smoothing)
         if share == 0:
             return loss
-        ctc = ctc_loss(model, memory, batch.target_out)
-        if middle:
-            lower = Memory(heard[0] if model.encoder.norm is None else model.encoder.norm(heard[0]), memory.keep)
-            ctc = (1 - middle) * ctc + middle * ctc_loss(model, lower, batch.target_out)
-        return (1 - share) * loss + share * ctc
+        return (1 - share) * loss + share * ctc_loss(model, memory, batch.target_out)
 
     @torch.inference_mode()
     def validate(self) -> Validation:
@@ -228,21 +217,6 @@ class TranscribeJob:
         # A model that babbles has rates above 100, and is still not worse than one that says nothing. The loss decides
         # where few recordings make few mistakes.
         return Validation(100 - (min(100.0, wer) + min(100.0, cer)) / 2 - loss, metrics, samples)
-
-
-@contextlib.contextmanager
-def _half_way(model: EncoderDecoder) -> Iterator[list[Tensor]]:
-    """A list for what the encoder has made of its input half-way up; filled while it runs."""
-    blocks, found = model.encoder.blocks, list[Tensor]()
-
-    def keep(_: nn.Module, __: object, x: Tensor) -> None:
-        found.append(x)
-
-    hook = blocks[max(0, len(blocks) // 2 - 1)].register_forward_hook(keep)
-    try:
-        yield found
-    finally:
-        hook.remove()
 
 
 def ctc_loss(model: EncoderDecoder, memory: Memory, target_out: Tensor) -> Tensor:
