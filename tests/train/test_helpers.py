@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from glassformer.train import helpers
 from tests.train.test_loop import weights
 from tests.train.toy import toy_job, toy_trainer
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks here")
+pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="helpers are for Linux")
 
 
 @pytest.fixture(autouse=True)

@@ -133,9 +133,9 @@ static void linear(const Linear &w, Share own, const uint8_t *q, const float *sc
                 float *to = out + r * w.n_out;
                 // Many rows work on a block for so long that memory would stand still: each group asks for its part of the next.
                 const bool many = rows > ROWS;
-                const int64_t step = 64 * FOURS * B, weights = step * w.n_in / (4 * FOURS);
-                const int8_t *next = w.weight + (int64_t)16 * w.n_in * block + (many ? weights + weights * r / rows : 0);
-                const int64_t pace = many ? step * R / rows : 0;
+                const int64_t size = (int64_t)16 * w.n_in;
+                const int8_t *next = w.weight + size * block + (many ? size * B + size * B * r / rows : 0);
+                const int64_t pace = many ? 64 * FOURS * B * R / rows : 0;
                 if (R == ROWS) tile<ROWS, B>(w, block, from, scale + r, to, add, next, pace);
                 else if (R == 4) tile<4, B>(w, block, from, scale + r, to, add, next, pace);
                 else if (R == 2) tile<2, B>(w, block, from, scale + r, to, add, next, pace);

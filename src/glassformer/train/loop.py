@@ -92,11 +92,13 @@ class Trainer:
             self.helpers.close()
 
     def _run(self) -> Progress:
+        """The steps, now that helpers are there for them."""
         p = self.progress
         if p.step == 0:
-            seconds_a_step = measure_step(self.job, self.settings) if self.settings.minutes else 0.0
+            with self.helpers.one_core():  # as a step will be
+                seconds_a_batch = measure_step(self.job, self.settings) if self.settings.minutes else 0.0
             p.seconds = p.preparing = time.monotonic() - self.began
-            plan_steps(p, self.settings, seconds_a_step)
+            plan_steps(p, self.settings, seconds_a_batch * self.helpers.own_share)
         self.report.begin(p)
         try:
             while not p.finished:

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from glassformer.train.helpers import n_processes
 from glassformer.train.machine import autocast
 from glassformer.train.run_files import Progress
 from glassformer.train.settings import VALIDATIONS, TrainSettings
@@ -24,7 +23,7 @@ UPDATE = 1.05  # the optimizer's share, which is not measured because that would
 
 
 def measure_step(job: "Job", settings: TrainSettings) -> float:
-    """Seconds a step takes here, from a few batches of all lengths; nothing is changed by it."""
+    """Seconds a step of one batch takes here, from a few batches of all lengths; nothing is changed by it."""
     planned = job.plan_epoch(0)
     chosen = [planned[i * len(planned) // N_MEASURED] for i in range(N_MEASURED)]
     device = next(job.model.parameters()).device
@@ -39,8 +38,7 @@ def measure_step(job: "Job", settings: TrainSettings) -> float:
             loss.backward()  # type: ignore[no-untyped-call]
             times.append(time.monotonic() - began)
     job.model.zero_grad(set_to_none=True)
-    n_rounds = math.ceil(settings.accumulate / n_processes(job.model, settings.accumulate))
-    return sum(times[1:]) / N_MEASURED * n_rounds * UPDATE
+    return sum(times[1:]) / N_MEASURED * UPDATE
 
 
 def plan_steps(

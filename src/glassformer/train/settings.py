@@ -17,7 +17,7 @@ class TrainSettings(Settings):
     # Real and padding tokens of the wider side in one batch. Small batches make more of little time; much data and a
     # graphics card want more.
     batch_tokens: int = 2048
-    # Batches added up to one step; on a CPU with several cores they are worked on side by side, each on its own core.
+    # Batches added up to one step. As many as a CPU has cores, or more, are worked on side by side, a core each.
     accumulate: int = 1
     # The end: steps or minutes (planned from measured speed), what comes first; with neither, what the data is worth.
     steps: int | None = None
