@@ -15,9 +15,12 @@ from glassformer.data.split import hold_out
 from glassformer.data.store import TokenStore
 from glassformer.data.tokenizer import load_tokenizer, train_tokenizer
 from glassformer.errors import UserError
+from glassformer.model import EncoderDecoder
 from glassformer.tasks.model_dir import load_model
+from glassformer.tasks.prepare import Tokenizers, load_pairs
 from glassformer.tasks.train_translate import TrainingFiles, train_translate
-from glassformer.tasks.translate import TranslateRecipe
+from glassformer.tasks.translate import TranslateJob, TranslateRecipe
+from glassformer.train.settings import TrainSettings
 from tests.tasks.corpus import pairs, tiny_recipe, write_tsv
 
 
@@ -260,6 +263,24 @@ def test_same_seed_same_model(tmp_path: Path) -> None:
     other = trained(tmp_path / "c", train={"steps": 3, "seed": 2})
     bytes_of = [(path / "model.safetensors").read_bytes() for path in (first, second, other)]
     assert bytes_of[0] == bytes_of[1] != bytes_of[2]
+
+
+def test_every_other_batch_is_turned_in_the_first_epochs(tmp_path: Path) -> None:
+    made = load_model(trained(tmp_path, both_ways=2, train={"steps": 3}))
+    data = load_pairs(tmp_path / "out/data/train", Tokenizers(made.tokenizer, made.tokenizer))
+    assert isinstance(made.model, EncoderDecoder)
+    job = TranslateJob(made.model, data, data, TrainSettings(steps=3, batch_tokens=64), both_ways=2)
+    for epoch in range(4):
+        batches = [job.load(planned) for planned in job.plan_epoch(epoch)]
+        said = [{made.tokenizer.decode(ids) for ids in batch.target_out.tolist()} for batch in batches]
+        targets = {made.tokenizer.decode(ids.tolist()) for ids in data.target.tokens}
+        assert [words <= targets for words in said] == [epoch >= 2 or i % 2 == 0 for i in range(len(batches))]
+    assert len(batches) > 2
+
+
+def test_both_ways_want_one_vocabulary(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="one vocabulary for both sides"):
+        trained(tmp_path, tokenizer={"joint": False}, both_ways=1)
 
 
 def test_pairs_that_are_too_long_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,7 +1,7 @@
 """Batches of about as many tokens each, of similar lengths, in an order that an epoch's number decides.
 
-An epoch's batches depend on nothing but the lengths, the seed and the epoch's number, so that a run can be taken up
-anywhere. Deliberately not here: what the ids mean.
+An epoch's batches depend on nothing but the lengths, the seed and the epoch's number, and chance in a batch on its
+place among them, so that a run can be taken up anywhere. Deliberately not here: what the ids mean.
 """
 
 from dataclasses import dataclass
@@ -11,10 +11,25 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from glassformer.data.store import TokenStore
 from glassformer.data.tokenizer import END, PAD, START
 
 Rows = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A batch before it is made: its rows, and where in the run it stands, which decides all that is left to chance."""
+
+    rows: Rows
+    place: tuple[int, int, int]  # the run's seed, the epoch, the batch's number in it
+
+    @property
+    def random(self) -> np.random.Generator:
+        return np.random.default_rng(self.place)
+
+
+def placed(batches: list[Rows], seed: int, epoch: int) -> list[Planned]:
+    return [Planned(rows, (seed, epoch, number)) for number, rows in enumerate(batches)]
 
 
 @dataclass(frozen=True)
@@ -83,10 +98,9 @@ def pad(
     return torch.from_numpy(table), torch.from_numpy(keep)
 
 
-def pair_batch(source: TokenStore, target: TokenStore, rows: Rows) -> PairBatch:
-    """The given pairs as tensors; the source ends with </s>, as the paper's does."""
-    ids, keep = pad([source[i] for i in rows], after=END)
-    targets = [target[i] for i in rows]
+def pair_batch(sources: list[NDArray[np.int64]], targets: list[NDArray[np.int64]]) -> PairBatch:
+    """Pairs as tensors; the source ends with </s>, as the paper's does."""
+    ids, keep = pad(sources, after=END)
     target_in, _ = pad(targets, before=START)
     target_out, target_keep = pad(targets, after=END)
     return PairBatch(

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from glassformer.data.batch import Planned, placed
 from glassformer.data.masking import Ids, make_masking
 from glassformer.data.tokenizer import Marks
 from glassformer.data.windows import Starts, plan_windows, window_batch
@@ -51,14 +52,6 @@ class FillRecipe(TextRecipe):
 
 
 @dataclass(frozen=True)
-class Planned:
-    """A batch before it is made: where its windows start, and what its draws begin with."""
-
-    starts: Starts
-    draw: tuple[int, ...]
-
-
-@dataclass(frozen=True)
 class FillBatch:
     seen: Tensor  # (b, n) with blanks
     chosen: Tensor  # (b, n) True = to be guessed
@@ -86,11 +79,10 @@ class FillJob:
     def plan_epoch(self, epoch: int) -> list[Planned]:
         rows, seed = max(1, self.settings.batch_tokens // self.width), self.settings.seed
         batches = plan_windows(len(self.train.stream), self.width, rows, seed, epoch)
-        return [Planned(starts, (seed, epoch, i)) for i, starts in enumerate(batches)]
+        return placed(batches, seed, epoch)
 
     def load(self, planned: Planned) -> FillBatch:
-        random = np.random.default_rng(planned.draw)
-        starts, width = planned.starts, self.width
+        random, starts, width = planned.random, planned.rows, self.width
         if random.random() < SHORT_BATCHES:
             cut = int(random.choice([cut for cut in CUTS if cut <= width] or [1]))
             width //= cut

@@ -78,7 +78,7 @@ def _train(files: TrainingFiles, found: PairReport, recipe: TranslateRecipe, dev
     model = make_model(recipe, data.tokenizers).to(choose_device(device))
     kind = recipe.size if recipe.start is None else f"as {recipe.start}"
     run.say_model(kind, model, f", {counted(len(data.train), 'pair')} to learn from")
-    job = TranslateJob(model, data.train, data.valid, recipe.train)
+    job = TranslateJob(model, data.train, data.valid, recipe.train, recipe.both_ways)
     n_tokens = int(data.train.target.tokens.lengths.sum())
     steps = automatic_steps(n_tokens, len(job.plan_epoch(0)) / recipe.train.accumulate)
     finished = run.train(job, recipe, identity, steps)

@@ -18,7 +18,7 @@ from glassformer.data.audio_augment import (
     pairs_to_join,
 )
 from glassformer.data.audio_store import AudioStore
-from glassformer.data.batch import Rows, by_length, cut, pad, plan_epoch
+from glassformer.data.batch import Planned, Rows, by_length, cut, pad, placed, plan_epoch
 from glassformer.data.features import FeatureSettings, extract, pad_features
 from glassformer.data.store import TokenStore
 from glassformer.data.tokenizer import END, PAD, START, Tokenizer
@@ -87,15 +87,6 @@ class RecordingData:
 
 
 @dataclass(frozen=True)
-class Planned:
-    """A batch to be made: its rows, and where in the run it stands, which decides how it is heard."""
-
-    rows: Rows
-    epoch: int
-    number: int
-
-
-@dataclass(frozen=True)
 class SpeechBatch:
     features: Tensor  # (b, n, f)
     keep: Tensor | None  # (b, n)
@@ -136,12 +127,11 @@ class TranscribeJob:
         return [-(-frames // stride), data.tokens.lengths + 1]
 
     def plan_epoch(self, epoch: int) -> list[Planned]:
-        batches = plan_epoch(self.lengths, self.settings.batch_tokens, self.settings.seed, epoch)
-        return [Planned(rows, epoch, i) for i, rows in enumerate(batches)]
+        seed = self.settings.seed
+        return placed(plan_epoch(self.lengths, self.settings.batch_tokens, seed, epoch), seed, epoch)
 
     def load(self, planned: Planned) -> SpeechBatch:
-        random = np.random.default_rng([self.settings.seed, planned.epoch, planned.number])
-        augment = self.recipe.augment
+        random, augment = planned.random, self.recipe.augment
         waves = [self.train.audio[i] for i in planned.rows]
         if self.features.kind == "vectors":
             waves = [augment_vectors(wave, augment, random) for wave in waves]

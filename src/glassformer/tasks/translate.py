@@ -8,7 +8,7 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from torch import Tensor
 
-from glassformer.data.batch import PairBatch, Rows, by_length, cut, pair_batch, plan_epoch
+from glassformer.data.batch import PairBatch, Planned, Rows, by_length, cut, pair_batch, placed, plan_epoch
 from glassformer.data.store import TokenStore
 from glassformer.data.tokenizer import PAD, Tokenizer
 from glassformer.decode.options import DecodeOptions
@@ -41,11 +41,19 @@ class TranslateRecipe(Recipe):
     # One dial for the front-ends and both stacks; None leaves the size's own. Less data, or more time, wants more.
     dropout: float | None = None
     tokenizer: TokenizerSettings = field(default_factory=TokenizerSettings)
+    # Epochs at the beginning in which every other batch is read the other way round; few pairs teach more so.
+    both_ways: int = 0
     # Pairs with more tokens than this on a side are left out of training.
     max_tokens: int = 250
 
     def __post_init__(self) -> None:
         self._at_least(1, "max_tokens")
+        self._at_least(0, "both_ways")
+        require(
+            self.tokenizer.joint or not self.both_ways,
+            "Pairs can be read both ways with one vocabulary for both sides only.",
+            "Set both_ways = 0, or tokenizer.joint = true.",
+        )
 
 
 def automatic_translate_size(n_pairs: int) -> str:
@@ -75,20 +83,33 @@ class PairData:
     def __len__(self) -> int:
         return len(self.source.tokens)
 
+    def batch(self, rows: Rows) -> PairBatch:
+        return pair_batch([self.source.tokens[i] for i in rows], [self.target.tokens[i] for i in rows])
+
+    @property
+    def turned(self) -> "PairData":
+        """The same pairs, to be translated the other way round."""
+        return PairData(self.target, self.source)
+
 
 class TranslateJob:
     """What the training loop asks of translation."""
 
-    def __init__(self, model: EncoderDecoder, train: PairData, valid: PairData, settings: TrainSettings) -> None:
-        self.model, self.train, self.valid, self.settings = model, train, valid, settings
+    def __init__(
+        self, model: EncoderDecoder, train: PairData, valid: PairData, settings: TrainSettings, both_ways: int = 0
+    ) -> None:
+        self.model, self.train, self.valid, self.settings, self.both_ways = model, train, valid, settings, both_ways
         self.device = next(model.parameters()).device
         self.lengths = [train.source.tokens.lengths + 1, train.target.tokens.lengths + 1]  # 1: the end token
 
-    def plan_epoch(self, epoch: int) -> list[Rows]:
-        return plan_epoch(self.lengths, self.settings.batch_tokens, self.settings.seed, epoch)
+    def plan_epoch(self, epoch: int) -> list[Planned]:
+        seed = self.settings.seed
+        return placed(plan_epoch(self.lengths, self.settings.batch_tokens, seed, epoch), seed, epoch)
 
-    def load(self, planned: Rows) -> PairBatch:
-        return pair_batch(self.train.source.tokens, self.train.target.tokens, planned).to(self.device)
+    def load(self, planned: Planned) -> PairBatch:
+        _, epoch, number = planned.place
+        turned = epoch < self.both_ways and number % 2 == 1
+        return (self.train.turned if turned else self.train).batch(planned.rows).to(self.device)
 
     def n_tokens(self, batch: PairBatch) -> int:
         return batch.n_tokens
@@ -114,7 +135,7 @@ class TranslateJob:
         rows = by_length(lengths, torch.arange(len(valid)).numpy())
         total, n_tokens = 0.0, 0
         for part in cut(rows, lengths[1][rows], self.settings.batch_tokens):
-            batch = pair_batch(valid.source.tokens, valid.target.tokens, part).to(self.device)
+            batch = valid.batch(part).to(self.device)
             total += float(self.loss_of(self.model, batch, 0.0))
             n_tokens += batch.n_tokens
         loss = total / n_tokens
