@@ -11,6 +11,7 @@ from glassformer.errors import UserError
 from glassformer.model import DecoderOnly, EncoderDecoder, EncoderOnly, build
 from glassformer.model.settings import (
     AttentionSettings,
+    ConvolutionSettings,
     DecoderOnlySettings,
     EncoderDecoderSettings,
     EncoderOnlySettings,
@@ -91,6 +92,12 @@ def encoder_decoder(positions: str = "sinusoidal", **changes: Any) -> EncoderDec
     }
     model: EncoderDecoder = rough(EncoderDecoderSettings(**(settings | changes)))
     return model
+
+
+def listening(width: int = 5) -> EncoderDecoder:
+    """Frames in, tokens out, with convolutions between the layers."""
+    encoder = stack(convolution=ConvolutionSettings(width=width))
+    return encoder_decoder(source=FRONT_ENDS["frames"], encoder=encoder, tie_source_target=False)
 
 
 def encoder_only(front_end: str = "tokens", **changes: Any) -> EncoderOnly:

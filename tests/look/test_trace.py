@@ -31,6 +31,7 @@ from tests.builders import (
     encoder_decoder,
     encoder_only,
     left_keep,
+    listening,
     random_ids,
     random_input,
     refused_in_our_words,
@@ -94,6 +95,7 @@ def test_an_encoder_decoder_traced_is_itself_to_the_bit() -> None:
 def test_every_point_of_the_table_is_seen_in_some_model() -> None:
     models: list[tuple[Any, tuple[Tensor, ...]]] = [
         (encoder_decoder(), (random_ids(1, 5), random_ids(1, 4))),
+        (listening(), (random_input("frames", 1, 9), random_ids(1, 4))),
         (
             decoder_only("rotary", decoder=stack(feed_forward=FeedForwardSettings(d_ff=8, gated=True))),
             (random_ids(1, 4),),

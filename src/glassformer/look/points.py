@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from glassformer.model.attention import MultiHeadAttention, attention
 from glassformer.model.heads import EmbeddingHead, PooledHead, TokenHead
 from glassformer.model.inputs import Frames, Patches, Tokens, Vectors
-from glassformer.model.layers import FeedForward, Residual
+from glassformer.model.layers import Convolution, FeedForward, Residual
 from glassformer.model.masks import look_ahead_mask
 from glassformer.model.stack import Stack
 
@@ -130,7 +130,7 @@ POINTS = (
     Point("embedding", Tokens, "embedding", Made(_scaled), _STATES, "the row of the table for each token, scaled"),
     Point("types", Tokens, "types", Output(), _STATES, "which of two sentences a token belongs to"),
     Point("projection", _SERIES, "projection", Output(), "b … d", "the input made as wide as the model"),
-    Point("convolved", nn.Conv1d, "", Output(), "b d n", "neighbouring frames mixed and shortened"),
+    Point("convolved", nn.Conv1d, "", Output(), "b d n", "neighbours mixed, in the front-end shortened too"),
     Point("positions", _FRONT_ENDS, "positions", Output(), "n d", "the vector that says where a position stands"),
     Point("x", _FRONT_ENDS, "", Output(0), _STATES, "the vectors that enter the stack"),
     Point("keep", _FRONT_ENDS, "", Output(1), "b n", "which positions are real and not padding"),
@@ -153,6 +153,7 @@ POINTS = (
     Point("gate", FeedForward, "w_gate", Output(), "b n d_ff", "the gate of the hidden units before its activation"),
     Point("hidden", FeedForward, "w_2", Input(), "b n d_ff", "the hidden units after their activation"),
     Point("out", FeedForward, "", Output(), _STATES, "what the feed-forward part adds to the stream"),
+    Point("out", Convolution, "", Output(), _STATES, "what a position's neighbours add to the stream"),
     Point("out", Stack, "", Output(), _STATES, "what the stack hands on"),
     Point("pooled", (PooledHead, EmbeddingHead), "pool", Output(), "b d", "all positions in one vector"),
     Point("transformed", (*_HEADS, EmbeddingHead), "transform", Output(), "b … d", "after the head's dense layer"),

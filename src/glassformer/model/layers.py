@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from glassformer.model.dropout import Dropout
-from glassformer.model.settings import Activation, FeedForwardSettings, NormSettings
+from glassformer.model.settings import Activation, ConvolutionSettings, FeedForwardSettings, NormSettings
 
 
 class Activate(nn.Module):
@@ -60,6 +60,26 @@ class FeedForward(nn.Module):
         hidden = self.w_1(x)  # (b, n, d_ff)
         hidden = self.activation(hidden) if self.w_gate is None else self.activation(self.w_gate(x)) * hidden
         out: Tensor = self.w_2(self.dropout(hidden))
+        return out  # (b, n, d_model)
+
+
+class Convolution(nn.Module):
+    """Neighbours mixed, each feature by a filter of its own: w_out(act(norm(filters(gate * w_in x))))."""
+
+    def __init__(self, settings: ConvolutionSettings, norm: NormSettings, d_model: int) -> None:
+        super().__init__()
+        self.w_in = nn.Linear(d_model, 2 * d_model)  # half of it is the gate
+        self.filters = nn.Conv1d(d_model, d_model, settings.width, padding=settings.width // 2, groups=d_model)
+        self.norm = build_norm(norm, d_model)
+        self.activation = Activate("silu")
+        self.w_out = nn.Linear(d_model, d_model)
+
+    def forward(self, x: Tensor, keep: Tensor | None = None) -> Tensor:
+        x = F.glu(self.w_in(x))  # (b, n, d_model)
+        if keep is not None:  # what stands in the padding must not leak into its neighbour
+            x = x.masked_fill(~keep[:, :, None], 0.0)
+        x = self.filters(x.transpose(1, 2)).transpose(1, 2)
+        out: Tensor = self.w_out(self.activation(self.norm(x)))
         return out  # (b, n, d_model)
 
 

@@ -9,14 +9,14 @@ from torch import Tensor, nn
 from glassformer.errors import UserError, require
 from glassformer.model.attention import MultiHeadAttention
 from glassformer.model.cache import Cache, LayerCache
-from glassformer.model.layers import FeedForward, Residual, build_norm
+from glassformer.model.layers import Convolution, FeedForward, Residual, build_norm
 from glassformer.model.masks import check_keep, check_mask, join_masks, look_ahead_mask, padding_mask
 from glassformer.model.positions import Angles, RotaryAngles, count_positions
 from glassformer.model.settings import StackSettings
 
 
 class Block(nn.Module):
-    """Self-attention, maybe cross-attention, feed-forward; each beside a skip connection."""
+    """Self-attention, maybe cross-attention or a convolution, feed-forward; each beside a skip connection."""
 
     def __init__(self, settings: StackSettings, d_memory: int | None) -> None:
         super().__init__()
@@ -28,6 +28,9 @@ class Block(nn.Module):
         self.self_residual = residual()
         self.cross_attention = None if d_memory is None else MultiHeadAttention(settings, d_memory)
         self.cross_residual = None if d_memory is None else residual()
+        local = settings.convolution
+        self.convolution = None if local is None else Convolution(local, settings.norm, settings.d_model)
+        self.convolution_residual = None if local is None else residual()
         self.feed_forward = FeedForward(settings.feed_forward, settings.d_model)
         self.feed_forward_residual = residual()
 
@@ -41,6 +44,7 @@ class Block(nn.Module):
         memory_mask: Tensor | None = None,
         cache: LayerCache | None = None,
         start: int = 0,
+        keep: Tensor | None = None,
     ) -> Tensor:
         x = self.self_residual(
             x, lambda x: self.self_attention(x, mask=mask, causal=causal, angles=angles, cache=cache, start=start)
@@ -48,6 +52,9 @@ class Block(nn.Module):
         if self.cross_attention is not None and self.cross_residual is not None:
             cross = self.cross_attention
             x = self.cross_residual(x, lambda x: cross(x, memory, mask=memory_mask, cache=cache))
+        if self.convolution is not None and self.convolution_residual is not None:
+            convolution = self.convolution
+            x = self.convolution_residual(x, lambda x: convolution(x, keep))
         out: Tensor = self.feed_forward_residual(x, self.feed_forward)
         return out
 
@@ -107,5 +114,5 @@ class Stack(nn.Module):
             angles = self.rotary_angles(positions)
         for i, block in enumerate(self.blocks):
             layer = cache.layers[i] if cache is not None else None
-            x = block(x, mask, causal, angles, memory, memory_mask, layer, start)
+            x = block(x, mask, causal, angles, memory, memory_mask, layer, start, keep)
         return x if self.norm is None else self.norm(x)

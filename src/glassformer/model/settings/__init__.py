@@ -31,6 +31,7 @@ from glassformer.model.settings.shapes import (
 )
 from glassformer.model.settings.stack import (
     AttentionSettings,
+    ConvolutionSettings,
     FeedForwardSettings,
     NormSettings,
     RotaryScaling,
@@ -42,6 +43,7 @@ __all__ = [
     "Activation",
     "AttentionSettings",
     "ClassHeadSettings",
+    "ConvolutionSettings",
     "DecoderOnlySettings",
     "EmbeddingHeadSettings",
     "EncoderDecoderSettings",

@@ -7,7 +7,7 @@ from typing import Literal
 from glassformer.errors import require
 from glassformer.model.settings.base import Settings
 from glassformer.model.settings.heads import Head, TokenHeadSettings
-from glassformer.model.settings.inputs import FrontEnd, TokensSettings
+from glassformer.model.settings.inputs import FramesSettings, FrontEnd, TokensSettings
 from glassformer.model.settings.stack import StackSettings
 
 
@@ -31,6 +31,9 @@ class EncoderDecoderSettings(Settings):
 
     def __post_init__(self) -> None:
         _check_init(self.init_std)
+        _check_convolution(self.decoder)
+        if not isinstance(self.source, FramesSettings):
+            _check_convolution(self.encoder)
         if not self.tie_source_target:
             return
         source, target = self.source, self.target
@@ -61,6 +64,7 @@ class DecoderOnlySettings(Settings):
 
     def __post_init__(self) -> None:
         _check_init(self.init_std)
+        _check_convolution(self.decoder)
         _check_tie(self.tie_output, self.source, self.head)
 
 
@@ -77,6 +81,7 @@ class EncoderOnlySettings(Settings):
 
     def __post_init__(self) -> None:
         _check_init(self.init_std)
+        _check_convolution(self.encoder)
         _check_tie(self.tie_output, self.source, self.head)
         require(
             isinstance(self.source, TokensSettings) or not isinstance(self.head, TokenHeadSettings),
@@ -90,6 +95,14 @@ def _check_init(std: float | None) -> None:
         std is None or 0 < std < math.inf,
         f"init_std is {std}, but it must be above 0.",
         "The usual value is 0.02; none is Xavier.",
+    )
+
+
+def _check_convolution(stack: StackSettings) -> None:
+    require(
+        stack.convolution is None,
+        "A convolution stands between the layers of an encoder that transcribes sound, and nowhere else.",
+        "Leave convolution out.",
     )
 
 

@@ -111,6 +111,21 @@ class FeedForwardSettings(Settings):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ConvolutionSettings(Settings):
+    """What stands close together, heard together (the Conformer's): sounds are shorter than words."""
+
+    # Positions that one filter sees, itself in the middle.
+    width: int = 15
+
+    def __post_init__(self) -> None:
+        require(
+            self.width >= 1 and self.width % 2 == 1,
+            f"convolution.width is {self.width}, but a filter has as many positions on either side.",
+            "Choose an odd number, such as 15.",
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
 class StackSettings(Settings):
     """A pile of equal blocks; the shape that holds it decides whether it is causal and looks at a memory."""
 
@@ -119,6 +134,8 @@ class StackSettings(Settings):
     attention: AttentionSettings = field(default_factory=AttentionSettings)
     feed_forward: FeedForwardSettings = field(default_factory=FeedForwardSettings)
     norm: NormSettings = field(default_factory=NormSettings)
+    # For encoders of sound.
+    convolution: ConvolutionSettings | None = None
     # On every sub-layer's output before it is added, as in the paper.
     dropout: float = 0.1
 
