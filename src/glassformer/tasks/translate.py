@@ -49,11 +49,6 @@ class TranslateRecipe(Recipe):
     def __post_init__(self) -> None:
         self._at_least(1, "max_tokens")
         self._at_least(0, "both_ways")
-        require(
-            self.tokenizer.joint or not self.both_ways,
-            "Pairs can be read both ways with one vocabulary for both sides only.",
-            "Set both_ways = 0, or tokenizer.joint = true.",
-        )
 
 
 def automatic_translate_size(n_pairs: int) -> str:
@@ -98,6 +93,11 @@ class TranslateJob:
     def __init__(
         self, model: EncoderDecoder, train: PairData, valid: PairData, settings: TrainSettings, both_ways: int = 0
     ) -> None:
+        require(
+            train.source.tokenizer is train.target.tokenizer or not both_ways,
+            "Pairs can be read both ways with one vocabulary for both sides only.",
+            "Set both_ways = 0; or for a new model tokenizer.joint = true.",
+        )
         self.model, self.train, self.valid, self.settings, self.both_ways = model, train, valid, settings, both_ways
         self.device = next(model.parameters()).device
         self.lengths = [train.source.tokens.lengths + 1, train.target.tokens.lengths + 1]  # 1: the end token
