@@ -49,12 +49,12 @@ class PairBatch:
         return PairBatch(source, keep, target_in, target_out, self.n_tokens)
 
 
-def plan_epoch(lengths: list[NDArray[np.int64]], budget: int, seed: int, epoch: int) -> list[Rows]:
+def plan_epoch(lengths: list[NDArray[np.int64]], budget: int, seed: int, epoch: int) -> list[Planned]:
     """All rows, cut into batches whose widest side fills at most `budget` tokens, padding included."""
     random = np.random.default_rng([seed, epoch])
     rows = by_length(lengths, random.permutation(len(lengths[0])))
     batches = cut(rows, np.max([side[rows] for side in lengths], axis=0), budget)
-    return [batches[i] for i in random.permutation(len(batches))]
+    return placed([batches[i] for i in random.permutation(len(batches))], seed, epoch)
 
 
 def by_length(lengths: list[NDArray[np.int64]], rows: Rows) -> Rows:

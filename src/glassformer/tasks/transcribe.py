@@ -18,7 +18,7 @@ from glassformer.data.audio_augment import (
     pairs_to_join,
 )
 from glassformer.data.audio_store import AudioStore
-from glassformer.data.batch import Planned, Rows, by_length, cut, pad, placed, plan_epoch
+from glassformer.data.batch import Planned, Rows, by_length, cut, pad, plan_epoch
 from glassformer.data.features import FeatureSettings, extract, pad_features
 from glassformer.data.store import TokenStore
 from glassformer.data.tokenizer import END, PAD, START, Tokenizer
@@ -127,8 +127,7 @@ class TranscribeJob:
         return [-(-frames // stride), data.tokens.lengths + 1]
 
     def plan_epoch(self, epoch: int) -> list[Planned]:
-        seed = self.settings.seed
-        return placed(plan_epoch(self.lengths, self.settings.batch_tokens, seed, epoch), seed, epoch)
+        return plan_epoch(self.lengths, self.settings.batch_tokens, self.settings.seed, epoch)
 
     def load(self, planned: Planned) -> SpeechBatch:
         random, augment = planned.random, self.recipe.augment

@@ -8,7 +8,7 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from torch import Tensor
 
-from glassformer.data.batch import PairBatch, Planned, Rows, by_length, cut, pair_batch, placed, plan_epoch
+from glassformer.data.batch import PairBatch, Planned, Rows, by_length, cut, pair_batch, plan_epoch
 from glassformer.data.store import TokenStore
 from glassformer.data.tokenizer import PAD, Tokenizer
 from glassformer.decode.options import DecodeOptions
@@ -103,8 +103,7 @@ class TranslateJob:
         self.lengths = [train.source.tokens.lengths + 1, train.target.tokens.lengths + 1]  # 1: the end token
 
     def plan_epoch(self, epoch: int) -> list[Planned]:
-        seed = self.settings.seed
-        return placed(plan_epoch(self.lengths, self.settings.batch_tokens, seed, epoch), seed, epoch)
+        return plan_epoch(self.lengths, self.settings.batch_tokens, self.settings.seed, epoch)
 
     def load(self, planned: Planned) -> PairBatch:
         _, epoch, number = planned.place
