@@ -1,5 +1,6 @@
 """Log-mel and MFCC are librosa's and Whisper's, to rounding; a batch is its recordings one by one."""
 
+import itertools
 import warnings
 from dataclasses import replace
 
@@ -16,6 +17,7 @@ from glassformer.data.audio_augment import (
     augment_vectors,
     augment_wave,
     change_tempo,
+    cross,
     hide_parts,
     pairs_to_join,
     stretched_cepstra,
@@ -223,3 +225,26 @@ def test_each_recording_of_a_batch_is_heard_once(n: int, joined: float, seed: in
     together = pairs_to_join(n, replace(NONE, joined=joined), generator(seed))
     assert sorted(i for part in together for i in part) == list(range(n))
     assert {0.0: [n], 0.5: [n, (n + 1) // 2], 1.0: [(n + 1) // 2]}[joined].count(len(together)) > 0
+
+
+@given(st.lists(st.integers(1, 6), min_size=1, max_size=7), st.integers(0, 50))
+def test_crossed_recordings_go_on_as_another_ends(sizes: list[int], seed: int) -> None:
+    """Nothing is lost or said twice, no recording is empty, and each is a run of one and then a run of another."""
+    rows = [[(i, k) for k in range(size)] for i, size in enumerate(sizes)]
+    crossed = cross(rows, replace(NONE, crossed=1.0), generator(seed))
+    assert sorted(itertools.chain.from_iterable(crossed)) == sorted(itertools.chain.from_iterable(rows))
+    assert len(crossed) == len(rows)
+    for row in crossed:
+        assert row
+        first = [part for part in row if part[0] == row[0][0]]
+        rest = row[len(first) :]
+        assert len({i for i, _ in rest}) <= 1
+        for run in (first, rest):
+            assert all(later - earlier == 1 for (_, earlier), (_, later) in itertools.pairwise(run))
+
+
+def test_crossed_is_a_share_of_the_batches() -> None:
+    rows = [[(i, k) for k in range(5)] for i in range(8)]
+    assert cross(rows, NONE, generator()) is rows
+    changed = sum(cross(rows, replace(NONE, crossed=0.5), generator(seed)) != rows for seed in range(200))
+    assert 70 < changed < 130

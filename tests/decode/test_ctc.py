@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from glassformer.decode.beam import beam_search
-from glassformer.decode.ctc import BLANK, CtcPrefixes, JointSteps
+from glassformer.decode.ctc import BLANK, CtcPrefixes, JointSteps, likeliest_path
 from glassformer.decode.options import DecodeOptions
 from tests.decode import tables
 
@@ -112,3 +112,23 @@ def test_joint_search_finds_the_best_of_both() -> None:
     best = max(answers, key=joint)
     assert tuple(found.ids) == best
     assert found.score == pytest.approx(joint(best), abs=1e-4)
+
+
+@given(st.integers(1, 6), st.integers(0, 100), st.lists(st.sampled_from([1, 3, 4]), min_size=1, max_size=4))
+def test_the_likeliest_path_is_the_best_of_all(t: int, seed: int, answer: list[int]) -> None:
+    log_p = frames(t, seed)[0]
+    paths = [p for p in itertools.product([BLANK, *set(answer)], repeat=t) if collapse(p) == tuple(answer)]
+    found = likeliest_path(log_p.numpy(), answer)
+    if not paths:
+        assert found == []
+        return
+    best = max(paths, key=lambda path: sum(float(log_p[i, token]) for i, token in enumerate(path)))
+    runs, place = [], 0
+    for token, group in itertools.groupby(best):
+        begin, place = place, place + len(list(group))
+        runs += [(begin, place)] if token != BLANK else []
+    assert found == runs
+
+
+def test_no_token_has_no_path() -> None:
+    assert likeliest_path(frames(3, 0)[0].numpy(), []) == []

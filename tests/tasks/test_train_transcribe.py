@@ -4,6 +4,7 @@ import json
 import re
 from collections import Counter
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,8 @@ from glassformer.tasks.word_times import forward_path
 from tests.data.sounds import noise, write_sound
 from tests.tasks.tones import RATE, say, tiny_recipe, write_recordings
 
+PLAIN = {"speeds": [1.0], "noise": 0.0, "gain": 0.0, "n_time_masks": 0, "n_feature_masks": 0}
+
 
 def files(path: Path) -> SpeechFiles:
     return SpeechFiles(open_recordings(path), None)
@@ -43,9 +46,8 @@ def trained(folder: Path, name: str = "out", **changes: Any) -> Path:
 @pytest.fixture(scope="module")
 def taught(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Long enough to know the language."""
-    plain = {"speeds": [1.0], "noise": 0.0, "gain": 0.0, "n_time_masks": 0, "n_feature_masks": 0}
     train = {"steps": 150, "validations": 2, "dropout_epochs": 0, "lr": 8e-3, "batch_tokens": 100}
-    return trained(tmp_path_factory.mktemp("tones"), ctc=0.6, augment=plain, train={**train, "label_smoothing": 0.0})
+    return trained(tmp_path_factory.mktemp("tones"), ctc=0.6, augment=PLAIN, train={**train, "label_smoothing": 0.0})
 
 
 def test_it_learns_the_language(taught: Path) -> None:
@@ -90,13 +92,67 @@ def test_joined_recordings_say_both_transcripts(tmp_path: Path, monkeypatch: pyt
         return batch
 
     monkeypatch.setattr(task.TranscribeJob, "load", recording)
-    plain = {"speeds": [1.0], "noise": 0.0, "gain": 0.0, "n_time_masks": 0, "n_feature_masks": 0, "joined": 1.0}
-    trained(tmp_path, augment=plain, train={"steps": 3, "batch_tokens": 100})
+    trained(tmp_path, augment={**PLAIN, "joined": 1.0}, train={"steps": 3, "batch_tokens": 100})
     assert len(heard) >= 3
     for said, alone, lengths, samples in heard:
         assert len(said) == (len(alone) + 1) // 2
         assert sorted(" ".join(said).split()) == sorted(" ".join(alone).split())
         assert abs(sum(lengths) - sum(samples) / (RATE / 100)) <= 2 * len(alone)  # a hundred frames a second
+
+
+def going_on(start: Path, **augment: Any) -> task.TranscribeRecipe:
+    """Three steps more with the model."""
+    changes = {"start": str(start), "augment": {**PLAIN, **augment}, "train": {"steps": 3, "batch_tokens": 300}}
+    return replace(tiny_recipe(**changes), size="auto", model={}, tokenizer=TranscriptSettings())
+
+
+def test_crossed_recordings_are_cut_between_words(
+    taught: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each part is as loud in its middle as a tone, silent where it was cut, and all parts together say the words."""
+    jobs: list[task.TranscribeJob] = []
+    load, said = task.TranscribeJob.load, []
+
+    def recording(self: task.TranscribeJob, planned: task.Planned) -> task.SpeechBatch:
+        jobs.append(self)
+        batch = load(self, planned)
+        decode = self.train.tokenizer.decode
+        said.append(
+            (
+                [decode(row.tolist()) for row in batch.target_out],
+                [decode(self.train.tokens[i].tolist()) for i in planned.rows],
+            )
+        )
+        return batch
+
+    monkeypatch.setattr(task.TranscribeJob, "load", recording)
+    recordings = taught.parent / "sounds" / "list.tsv"
+    recipe = going_on(taught, crossed=1.0)
+    assert train_transcribe(files(recordings), recipe, tmp_path / "out", device="cpu", quiet=True)
+    job = jobs[0]
+    assert job.parts is not None
+    n_words = n_parts = 0
+    for i, parts in enumerate(job.parts):
+        text = job.train.tokenizer.decode(job.train.tokens[i].tolist())
+        assert " ".join(job.train.tokenizer.decode(part.tokens.tolist()) for part in parts) == text
+        wave = job.train.audio[i]
+        assert (parts[0].begin, parts[-1].end) == (0.0, 1.0)
+        for one, other in pairwise(parts):
+            assert one.end == other.begin
+            place = round(one.end * len(wave))
+            assert np.abs(wave[place - 80 : place + 80]).max() < 0.05  # a tone has 0.3
+        n_words, n_parts = n_words + len(text.split()), n_parts + len(parts)
+    assert n_parts > 0.9 * n_words
+    assert any(sorted(crossed) != sorted(before) for crossed, before in said)
+    for crossed, before in said:
+        assert sorted(" ".join(crossed).split()) == sorted(" ".join(before).split())
+
+
+def test_crossed_is_refused_where_words_are_not_known(taught: Path, tmp_path: Path) -> None:
+    recordings, out = taught.parent / "sounds" / "list.tsv", tmp_path / "out"
+    with pytest.raises(UserError, match="a model to start from"):
+        train_transcribe(files(recordings), tiny_recipe(augment={"crossed": 0.5}), out, device="cpu", quiet=True)
+    assert not out.exists()
 
 
 def test_vectors_and_bpe(tmp_path: Path) -> None:

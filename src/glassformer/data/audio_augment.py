@@ -4,7 +4,7 @@ The generator is the caller's, so that a batch of an epoch is the same after a r
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 import numpy as np
 import torch
@@ -40,6 +40,9 @@ class AugmentSettings:
     # This share of the batches hears its recordings joined in pairs, each time others: what follows what in the few
     # that there are cannot be learned by heart.
     joined: float = 0.0
+    # In this share of the batches recordings go on, from a pause between two words, as another one of them ends. The
+    # model that the training starts from says where the words are.
+    crossed: float = 0.0
 
     def __post_init__(self) -> None:
         require(
@@ -47,12 +50,14 @@ class AugmentSettings:
             f"augment.speeds is {self.speeds}.",
             "Give speeds from 0.5 to 2, such as [0.9, 1.0, 1.1]; [1.0] changes nothing.",
         )
-        for name in ("noise", "time_mask", "feature_mask", "throat", "tempo", "joined"):
+        for name in ("noise", "time_mask", "feature_mask", "throat", "tempo", "joined", "crossed"):
             value = getattr(self, name)
             require(0 <= value <= 1, f"augment.{name} is {value}, but it is a share.", "Set it to 0 or more, up to 1.")
         for name in ("gain", "n_time_masks", "n_feature_masks"):
             require(getattr(self, name) >= 0, f"augment.{name} is below 0.", "Set it to 0 for none.")
 
+
+Part = TypeVar("Part")
 
 BANDS = 40  # of the spectrum behind cepstral numbers
 
@@ -125,6 +130,19 @@ def hide_parts(features: Tensor, settings: AugmentSettings, random: np.random.Ge
         for begin, end in _parts(features.shape[1], settings.n_feature_masks, settings.feature_mask, random):
             hidden[:, begin:end] = fill[begin:end]
     return hidden
+
+
+def cross(rows: list[list[Part]], settings: AugmentSettings, random: np.random.Generator) -> list[list[Part]]:
+    """Each row a recording in parts: in pairs they exchange their ends, from about the same place on."""
+    if not settings.crossed or random.random() >= settings.crossed:
+        return rows
+    crossed, order = list(rows), random.permutation(len(rows)).tolist()
+    for i, j in zip(order[::2], order[1::2], strict=False):  # an odd one stays as it is
+        one, other = rows[i], rows[j]
+        here = int(random.integers(0, len(one) + 1))
+        there = round(here / len(one) * len(other))
+        crossed[i], crossed[j] = one[:here] + other[there:], other[:there] + one[here:]
+    return crossed
 
 
 def pairs_to_join(n: int, settings: AugmentSettings, random: np.random.Generator) -> list[tuple[int, ...]]:

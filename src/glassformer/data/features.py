@@ -96,6 +96,11 @@ def extract(waves: list[Series], settings: FeatureSettings) -> list[Tensor]:
     return found
 
 
+def loudness(features: Tensor, settings: FeatureSettings) -> Tensor:
+    """Of features (n, f) how loud each frame is, in no unit: of cepstral numbers the first says it."""
+    return features.mean(dim=1) if settings.kind == "mel" else features[:, 0]
+
+
 def _spectra(waves: list[Series], settings: FeatureSettings) -> list[Tensor]:
     """The power in each mel band (n, f), padded at both ends by the sound's own reflection."""
     half, hop = settings.n_fft // 2, settings.hop_samples

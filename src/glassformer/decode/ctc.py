@@ -7,7 +7,9 @@ search after Watanabe et al., 2017.) Products over frames are cumulated sums of 
 s sentences, k rows of each, r = s * k rows, t frames, N vocabulary
 """
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from glassformer.decode.steps import Steps
@@ -111,3 +113,32 @@ class JointSteps:
     def select(self, rows: Tensor, sentences: Tensor | None = None) -> None:
         self.steps.select(rows, sentences)
         self.ctc.select(rows, sentences)
+
+
+def likeliest_path(log_p: NDArray[np.float64], ids: list[int]) -> list[tuple[int, int]]:
+    """Where each token begins and ends among the frames (t, N) of the likeliest path that says them all.
+
+    Nothing if there is no such path: each token needs a frame, and equal neighbours a blank between them.
+    """
+    states = np.full(2 * len(ids) + 1, BLANK)  # blank, x, blank, y, blank
+    states[1::2] = ids
+    leaps = np.zeros(len(states), dtype=bool)  # from x to another y, with no blank between
+    leaps[3::2] = states[3::2] != states[1:-2:2]
+    said = log_p[:, states]
+    best = np.full(len(states), -np.inf)
+    best[:2] = said[0, :2]
+    back = np.zeros(said.shape, dtype=np.int64)
+    for t in range(1, len(said)):
+        ways = np.full((3, len(states)), -np.inf)
+        ways[0], ways[1, 1:], ways[2, leaps] = best, best[:-1], best[:-2][leaps[2:]]
+        back[t] = ways.argmax(axis=0)
+        best = ways.max(axis=0) + said[t]
+    if not ids or not np.isfinite(best[-2:].max()):
+        return []
+    path = [len(states) - 2 + int(best[-2:].argmax())]
+    for row in back[:0:-1]:
+        path.append(path[-1] - int(row[path[-1]]))
+    path.reverse()
+    begins = np.searchsorted(path, 2 * np.arange(len(ids)) + 1, side="left")
+    ends = np.searchsorted(path, 2 * np.arange(len(ids)) + 1, side="right")
+    return list(zip(begins.tolist(), ends.tolist(), strict=True))

@@ -111,6 +111,11 @@ def _check_recipe(recipe: TranscribeRecipe, device: str) -> None:
         check_start(recipe.start, shaped or recipe.tokenizer != TranscriptSettings())
     elif recipe.size != "auto":
         load_size_data(full_name(recipe.size, "transcribe"))
+    require(
+        recipe.start is not None or not recipe.augment.crossed,
+        "augment.crossed needs a model to start from, which knows where the words of a recording are.",
+        "Train without it first; then once more with it and --from that model.",
+    )
     kind = recipe.tokenizer.kind
     require(
         kind in KINDS or Path(kind).is_file(),
@@ -137,6 +142,11 @@ def _resolve(recipe: TranscribeRecipe, found: RecordingReport) -> TranscribeReci
         features.kind == "vectors" or not recipe.augment.throat,
         "augment.throat is for vectors that are cepstral numbers; here is sound.",
         "Leave it out: augment.speeds does the same for sound.",
+    )
+    require(
+        features.kind != "vectors" or bool(recipe.augment.throat) or not recipe.augment.crossed,
+        "augment.crossed cuts recordings where they are quiet, which only sound and cepstral numbers tell.",
+        "Leave it out; or, if the vectors are MFCC, set augment.throat=0.1.",
     )
     size = automatic_transcribe_size(found.seconds) if recipe.size == "auto" and recipe.start is None else recipe.size
     return replace(recipe, size=size, features=features)

@@ -1,5 +1,6 @@
 """Transcription as a job for the training loop: recordings in, word error rate out."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,12 +15,13 @@ from glassformer.data.audio_augment import (
     augment_vectors,
     augment_wave,
     change_tempo,
+    cross,
     hide_parts,
     pairs_to_join,
 )
 from glassformer.data.audio_store import AudioStore
 from glassformer.data.batch import Planned, Rows, by_length, cut, pad, plan_epoch
-from glassformer.data.features import FeatureSettings, extract, pad_features
+from glassformer.data.features import FeatureSettings, extract, loudness, pad_features
 from glassformer.data.store import TokenStore
 from glassformer.data.tokenizer import END, PAD, START, Tokenizer
 from glassformer.decode.ctc import BLANK
@@ -27,6 +29,7 @@ from glassformer.decode.options import DecodeOptions
 from glassformer.errors import require
 from glassformer.model import EncoderDecoder, Memory
 from glassformer.model.settings import FramesSettings, Settings
+from glassformer.tasks.pauses import Part, parts_of
 from glassformer.tasks.run import Recipe
 from glassformer.tasks.transcribe_backend import TranscribeBackend
 from glassformer.train.loop import Validation
@@ -116,6 +119,7 @@ class TranscribeJob:
         self.recipe, self.settings, self.features = recipe, recipe.train, features
         self.device = next(model.parameters()).device
         self.lengths = self._lengths(train)
+        self.parts = self._parts() if recipe.augment.crossed else None
 
     def _lengths(self, data: RecordingData) -> list[Rows]:
         """Positions of the encoder, and tokens with their end."""
@@ -138,10 +142,44 @@ class TranscribeJob:
             waves = [augment_wave(wave, self.features.rate, augment, random) for wave in waves]
         features = [change_tempo(f, augment, random) for f in extract(waves, self.features)]
         features = [hide_parts(f, augment, random) for f in features]
-        targets = [self.train.tokens[i] for i in planned.rows]
-        together = pairs_to_join(len(features), augment, random)
-        features = [torch.cat([features[i] for i in part]) for part in together]
-        return self._batch(features, [self._joined([targets[i] for i in part]) for part in together])
+        said = [self._said(i, f) for i, f in zip(planned.rows.tolist(), features, strict=True)]
+        said = cross(said, augment, random)
+        said = [[each for i in pair for each in said[i]] for pair in pairs_to_join(len(said), augment, random)]
+        features = [torch.cat([f for f, _ in row]) for row in said]
+        return self._batch(features, [self._joined([tokens for _, tokens in row]) for row in said])
+
+    def _said(self, i: int, features: Tensor) -> list[tuple[Tensor, Rows]]:
+        """A recording in as many parts as it can be cut into, each with its tokens."""
+        if self.parts is None:
+            return [(features, self.train.tokens[i])]
+        n = len(features)
+        return [(features[round(part.begin * n) : round(part.end * n)], part.tokens) for part in self.parts[i]]
+
+    @torch.inference_mode()
+    def _parts(self) -> list[list[Part]]:
+        """Where each recording can be cut, by the model as it is now."""
+        model, data = self.model.eval(), self.train
+        require(
+            model.ctc is not None, "The model has no CTC, which would say where words end.", "Set augment.crossed=0."
+        )
+        assert model.ctc is not None
+        found: dict[int, list[Part]] = {}
+        for rows, features in self._alike(data):
+            batch, keep = pad_features(features)
+            memory = model.encode(batch.to(self.device), keep if keep is None else keep.to(self.device))
+            log_p = model.ctc(memory.x).double().log_softmax(dim=-1).cpu().numpy()
+            n_frames = [log_p.shape[1]] * len(rows) if memory.keep is None else memory.keep.sum(dim=1).tolist()
+            for row, i in enumerate(rows.tolist()):
+                loud = loudness(features[row], self.features).double().numpy()
+                found[i] = parts_of(log_p[row, : n_frames[row]], loud, data.tokens[i].tolist(), data.tokenizer)
+        return [found[i] for i in range(len(found))]
+
+    def _alike(self, data: RecordingData) -> Iterator[tuple[Rows, list[Tensor]]]:
+        """All recordings' features, in batches of like length."""
+        lengths = self._lengths(data)
+        rows = by_length(lengths, np.arange(len(data.tokens)))
+        for part in cut(rows, np.max([side[rows] for side in lengths], axis=0), self.settings.batch_tokens):
+            yield part, extract([data.audio[i] for i in part], self.features)
 
     def _joined(self, targets: list[Rows]) -> Rows:
         """The tokens of transcripts that are said one after the other."""
@@ -180,12 +218,9 @@ class TranscribeJob:
     def validate(self) -> Validation:
         """The loss on all of the validation set, word and character errors by joint greedy search on its first."""
         data, settings = self.valid, self.settings
-        lengths = self._lengths(data)
-        rows = by_length(lengths, np.arange(len(data.tokens)))
         total, n_tokens = 0.0, 0
         heard: dict[int, Tensor] = {}
-        for part in cut(rows, np.max([side[rows] for side in lengths], axis=0), settings.batch_tokens):
-            features = extract([data.audio[i] for i in part], self.features)
+        for part, features in self._alike(data):
             heard |= {i: f for i, f in zip(part.tolist(), features, strict=True) if i < settings.n_translated}
             batch = self._batch(features, [data.tokens[i] for i in part])
             total += float(self.loss_of(batch, 0.0))

@@ -41,7 +41,7 @@ def word_times(
     looked = torch.stack(weights).mean(dim=0)[0, :, :n_positions]  # (n + 1, m): the last row is the state that ended
     begins = forward_path(_sharpened(looked))
     times = [float(seconds * begin) for begin in begins] + [seconds * looked.shape[1]]
-    return [Word(word, times[first], times[last + 1]) for word, first, last in _words(tokenizer, ids)]
+    return [Word(word, times[first], times[last + 1]) for word, first, last in words_of(tokenizer, ids)]
 
 
 def _sharpened(weights: Tensor) -> NDArray[np.float64]:
@@ -78,7 +78,7 @@ def forward_path(gain: NDArray[np.float64]) -> list[int]:
     return entered
 
 
-def _words(tokenizer: Tokenizer, ids: list[int]) -> list[tuple[str, int, int]]:
+def words_of(tokenizer: Tokenizer, ids: list[int]) -> list[tuple[str, int, int]]:
     """Each word of the text with its first and last token."""
     ends = [len(tokenizer.decode(ids[: i + 1])) for i in range(len(ids))]
     text = tokenizer.decode(ids)
