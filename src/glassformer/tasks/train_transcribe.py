@@ -82,6 +82,8 @@ def _train(files: SpeechFiles, found: RecordingReport, recipe: TranscribeRecipe,
     kind = recipe.size if recipe.start is None else f"as {recipe.start}"
     run.say_model(kind, model, f", {counted(len(data.train.tokens), 'recording')} to learn from")
     job = TranscribeJob(model, data.train, data.valid, recipe, recipe.features)
+    if job.parts is not None:
+        say(f"Cut at pauses between words, they are {counted(sum(map(len, job.parts)), 'part')}.")
     n_steps = len(job.plan_epoch(0)) / recipe.train.accumulate  # of an epoch
     epochs = min(MOST_EPOCHS, max(1.0, HOURS * 3600 / found.seconds))
     finished = run.train(job, recipe, identity, max(LEAST_STEPS, round(epochs * n_steps)))
