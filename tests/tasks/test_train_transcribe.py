@@ -155,6 +155,43 @@ def test_crossed_is_refused_where_words_are_not_known(taught: Path, tmp_path: Pa
     assert not out.exists()
 
 
+def test_crossed_vectors_must_say_how_loud_they_are(tmp_path: Path) -> None:
+    for i in range(12):
+        np.save(tmp_path / f"{i}.npy", np.random.default_rng(i).standard_normal((40 + i, 5)))
+    (tmp_path / "list.tsv").write_text("".join(f"{i}.npy\tword {i % 3}\n" for i in range(12)))
+    data, first = files(tmp_path / "list.tsv"), tmp_path / "first"
+    assert train_transcribe(data, tiny_recipe(train={"steps": 2}), first, device="cpu", quiet=True)
+    with pytest.raises(UserError, match="where they are quiet"):
+        train_transcribe(data, going_on(first, crossed=0.5), tmp_path / "out", device="cpu", quiet=True)
+    assert not (tmp_path / "out" / "model.safetensors").exists()
+    assert train_transcribe(
+        data, going_on(first, crossed=0.5, throat=0.1), tmp_path / "cepstral", device="cpu", quiet=True
+    )
+
+
+def test_crossed_and_resumed_is_unbroken_to_the_bit(
+    taught: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The cuts are those of the model that was started from, also when the weights have moved on."""
+    data, recipe = files(taught.parent / "sounds" / "list.tsv"), going_on(taught, crossed=1.0)
+    assert train_transcribe(data, recipe, tmp_path / "whole", device="cpu", quiet=True)
+    n_loaded, load = 0, task.TranscribeJob.load
+
+    def failing(self: task.TranscribeJob, planned: task.Planned) -> task.SpeechBatch:
+        nonlocal n_loaded
+        n_loaded += 1
+        if n_loaded == 3:
+            raise RuntimeError("the light goes out")
+        return load(self, planned)
+
+    monkeypatch.setattr(task.TranscribeJob, "load", failing)
+    with pytest.raises(RuntimeError):
+        train_transcribe(data, recipe, tmp_path / "broken", device="cpu", quiet=True)
+    assert train_transcribe(data, recipe, tmp_path / "broken", resume=True, device="cpu", quiet=True)
+    one, two = (load_file(tmp_path / name / "model.safetensors") for name in ("whole", "broken"))
+    assert all(torch.equal(one[name], two[name]) for name in one)
+
+
 def test_vectors_and_bpe(tmp_path: Path) -> None:
     random = np.random.default_rng(0)
     lines = []

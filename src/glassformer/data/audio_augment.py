@@ -57,7 +57,7 @@ class AugmentSettings:
             require(getattr(self, name) >= 0, f"augment.{name} is below 0.", "Set it to 0 for none.")
 
 
-Part = TypeVar("Part")
+Piece = TypeVar("Piece")
 
 BANDS = 40  # of the spectrum behind cepstral numbers
 
@@ -132,7 +132,7 @@ def hide_parts(features: Tensor, settings: AugmentSettings, random: np.random.Ge
     return hidden
 
 
-def cross(rows: list[list[Part]], settings: AugmentSettings, random: np.random.Generator) -> list[list[Part]]:
+def cross(rows: list[list[Piece]], settings: AugmentSettings, random: np.random.Generator) -> list[list[Piece]]:
     """Each row a recording in parts: in pairs they exchange their ends, from about the same place on."""
     if not settings.crossed or random.random() >= settings.crossed:
         return rows
