@@ -155,6 +155,13 @@ def test_crossed_is_refused_where_words_are_not_known(taught: Path, tmp_path: Pa
     assert not out.exists()
 
 
+def test_crossed_asks_no_head_that_learned_nothing(tmp_path: Path) -> None:
+    deaf = trained(tmp_path, "deaf", ctc=0.0, train={"steps": 2})
+    recordings = files(tmp_path / "sounds" / "list.tsv")
+    with pytest.raises(UserError, match="was trained without it"):
+        train_transcribe(recordings, going_on(deaf, crossed=0.5), tmp_path / "out", device="cpu", quiet=True)
+
+
 def test_crossed_vectors_must_say_how_loud_they_are(tmp_path: Path) -> None:
     for i in range(12):
         np.save(tmp_path / f"{i}.npy", np.random.default_rng(i).standard_normal((40 + i, 5)))

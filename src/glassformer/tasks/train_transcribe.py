@@ -129,7 +129,13 @@ def _check_recipe(recipe: TranscribeRecipe, device: str) -> None:
 def _resolve(recipe: TranscribeRecipe, found: RecordingReport) -> TranscribeRecipe:
     features = recipe.features
     if recipe.start is not None:
-        features = load_start(recipe.start).features
+        start = load_start(recipe.start)
+        features = start.features
+        require(
+            start.knows_ctc or not recipe.augment.crossed,
+            f"augment.crossed asks CTC where the words are, and {recipe.start} was trained without it.",
+            "Leave it out, or start from a model that was trained with ctc above 0.",
+        )
     elif features is None:
         vectors = FeatureSettings(kind="vectors", n_features=max(1, found.width))
         features = vectors if found.width else automatic_features(found.rate)

@@ -159,9 +159,6 @@ class TranscribeJob:
     def _parts(self) -> list[list[Part]]:
         """Where each recording can be cut, by the model as it is now."""
         model, data = self.model.eval(), self.train
-        require(
-            model.ctc is not None, "The model has no CTC, which would say where words end.", "Set augment.crossed=0."
-        )
         assert model.ctc is not None
         found: dict[int, list[Part]] = {}
         for rows, features in self._alike(data):

@@ -22,6 +22,7 @@ class Start:
     model: EncoderDecoder
     tokenizer: Tokenizer
     features: FeatureSettings
+    knows_ctc: bool  # else its head for CTC was never trained
 
 
 def load_start(name: str) -> Start:
@@ -30,7 +31,9 @@ def load_start(name: str) -> Start:
     ours = isinstance(loaded.model, EncoderDecoder) and loaded.task == "transcribe" and loaded.tokenizer.is_ours
     require(ours, f"{name} is not a recogniser trained here.", "Start from one made by `glassformer train transcribe`.")
     assert isinstance(loaded.model, EncoderDecoder)
-    return Start(loaded.model, loaded.tokenizer, config.parse(FeatureSettings, loaded.about.get("features", {})))
+    features: FeatureSettings = config.parse(FeatureSettings, loaded.about.get("features", {}))
+    knows_ctc = loaded.model.ctc is not None and loaded.about.get("ctc", 0) > 0
+    return Start(loaded.model, loaded.tokenizer, features, knows_ctc)
 
 
 def make_model(recipe: TranscribeRecipe, vocab_size: int) -> EncoderDecoder:
