@@ -100,6 +100,46 @@ def test_joined_recordings_say_both_transcripts(tmp_path: Path, monkeypatch: pyt
         assert abs(sum(lengths) - sum(samples) / (RATE / 100)) <= 2 * len(alone)  # a hundred frames a second
 
 
+def test_two_views_say_the_same_at_the_same_times(
+    taught: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What changes the times is one for both, the throat and what is hidden are each one's own."""
+    batches: list[task.SpeechBatch] = []
+    load = task.TranscribeJob.load
+
+    def recording(self: task.TranscribeJob, planned: task.Planned) -> task.SpeechBatch:
+        batches.append(load(self, planned))
+        return batches[-1]
+
+    monkeypatch.setattr(task.TranscribeJob, "load", recording)
+    hidden = {"n_time_masks": 1, "time_mask": 0.3}
+    recipe = going_on(taught, crossed=1.0, joined=0.5, tempo=0.3, speeds=[0.8, 1.0, 1.2], **hidden)
+    recipe = replace(recipe, agreement=0.2)
+    data = files(taught.parent / "sounds" / "list.tsv")
+    assert train_transcribe(data, recipe, tmp_path / "out", device="cpu", quiet=True)
+    for batch in batches:
+        one, two = batch.features.chunk(2)
+        assert all(torch.equal(*half.chunk(2)) for half in (batch.target_in, batch.target_out))
+        assert batch.keep is None or torch.equal(*batch.keep.chunk(2))
+        same = (one == two).all(dim=-1).float().mean()
+        assert 0.2 < same < 1.0
+
+
+def test_agreement_is_the_divergence_of_the_views_from_each_other() -> None:
+    log_p = torch.randn(7, 4, 5, dtype=torch.float64).log_softmax(dim=-1).requires_grad_()
+    keep = torch.arange(7) < torch.tensor([7, 4, 7, 4])[:, None]
+    found = task.disagreement(log_p, keep)
+    wanted = 0.0
+    for row in range(4):
+        for frame in range(7 if row % 2 == 0 else 4):
+            one, other = log_p[frame, row].detach(), log_p[frame, (row + 2) % 4].detach()
+            wanted += float((other.exp() * (other - one)).sum())
+    assert found.item() == pytest.approx(wanted)
+    assert task.disagreement(log_p[:, :2].repeat(1, 2, 1), None).item() == pytest.approx(0.0)
+    [gradient] = torch.autograd.grad(found, log_p)  # the other view is taken as given
+    torch.testing.assert_close(gradient[0, 0], -log_p[0, 2].detach().exp())
+
+
 def going_on(start: Path, **augment: Any) -> task.TranscribeRecipe:
     """Three steps more with the model."""
     changes = {"start": str(start), "augment": {**PLAIN, **augment}, "train": {"steps": 3, "batch_tokens": 300}}
@@ -250,6 +290,8 @@ def test_start_from_another(taught: Path, tmp_path: Path) -> None:
         ({"tokenizer": {"kind": "nothing"}}, "There is no tokenizer"),
         ({"features": {"kind": "vectors", "n_features": 3}}, "but the files hold sound"),
         ({"max_seconds": 0.01}, "No recording is left"),
+        ({"agreement": 0.2, "ctc": 0.0}, "agreement is asked of CTC"),
+        ({"agreement": -1.0}, "agreement is -1.0"),
     ],
 )
 def test_what_is_refused(taught: Path, tmp_path: Path, changes: dict[str, Any], message: str) -> None:

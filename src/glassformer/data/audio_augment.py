@@ -60,14 +60,28 @@ class AugmentSettings:
 Piece = TypeVar("Piece")
 
 BANDS = 40  # of the spectrum behind cepstral numbers
+MOST_EXCHANGES = 3  # of ends between two recordings
 
 NONE = AugmentSettings(speeds=(1.0,), gain=0.0, noise=0.0, n_time_masks=0, n_feature_masks=0)
 
 
-def augment_wave(wave: Series, rate: int, settings: AugmentSettings, random: np.random.Generator) -> Series:
-    """Another speed (and pitch with it), loudness and noise."""
-    speed = float(random.choice(settings.speeds))
-    wave = resample(wave, rate * speed, rate, "LQ")
+def draw_speed(settings: AugmentSettings, random: np.random.Generator) -> float:
+    return float(random.choice(settings.speeds))
+
+
+def draw_tempo(settings: AugmentSettings, random: np.random.Generator) -> float:
+    return random.uniform(1 - settings.tempo, 1 + settings.tempo) if settings.tempo else 1.0
+
+
+def change_speed(series: Series, speed: float, rate: int | None) -> Series:
+    """Heard at another speed, samples (and with them the pitch) or, without a rate, vectors."""
+    if rate is not None:
+        return resample(series, rate * speed, rate, "LQ")
+    return change_tempo(torch.from_numpy(series.copy()), speed).numpy()
+
+
+def augment_wave(wave: Series, settings: AugmentSettings, random: np.random.Generator) -> Series:
+    """Another loudness, and noise."""
     if settings.gain:
         wave = wave * np.float32(10 ** (random.uniform(-settings.gain, settings.gain) / 20))
     if settings.noise and random.random() < settings.noise:
@@ -78,13 +92,12 @@ def augment_wave(wave: Series, rate: int, settings: AugmentSettings, random: np.
 
 
 def augment_vectors(vectors: Series, settings: AugmentSettings, random: np.random.Generator) -> Series:
-    """Another speed, and for cepstral numbers another throat."""
-    changed = _stretched(torch.from_numpy(vectors.copy()), float(random.choice(settings.speeds)))
-    if settings.throat:
-        stretch = random.uniform(1 - settings.throat, 1 + settings.throat)
-        changed = changed @ stretched_cepstra(changed.shape[1], float(stretch))
-        changed = _hide_bands(changed, settings, random)
-    return np.ascontiguousarray(changed.numpy())
+    """For cepstral numbers another throat."""
+    if not settings.throat:
+        return vectors
+    stretch = random.uniform(1 - settings.throat, 1 + settings.throat)
+    changed = torch.from_numpy(vectors.copy()) @ stretched_cepstra(vectors.shape[1], float(stretch))
+    return np.ascontiguousarray(_hide_bands(changed, settings, random).numpy())
 
 
 def stretched_cepstra(n: int, stretch: float) -> Tensor:
@@ -105,16 +118,9 @@ def _hide_bands(cepstra: Tensor, settings: AugmentSettings, random: np.random.Ge
     return cepstra
 
 
-def change_tempo(features: Tensor, settings: AugmentSettings, random: np.random.Generator) -> Tensor:
-    """Features (n, f) as of somebody who speaks slower or faster."""
-    if not settings.tempo:
-        return features
-    return _stretched(features, random.uniform(1 - settings.tempo, 1 + settings.tempo))
-
-
-def _stretched(features: Tensor, speed: float) -> Tensor:
-    """Heard at another speed: the values between are interpolated."""
-    n = max(1, round(len(features) / max(speed, 0.1)))
+def change_tempo(features: Tensor, tempo: float) -> Tensor:
+    """Features (n, f) as of somebody who speaks slower or faster: the values between are interpolated."""
+    n = max(1, round(len(features) / max(tempo, 0.1)))
     if n == len(features):
         return features
     return F.interpolate(features.T[None], size=n, mode="linear", align_corners=True)[0].T
@@ -133,15 +139,16 @@ def hide_parts(features: Tensor, settings: AugmentSettings, random: np.random.Ge
 
 
 def cross(rows: list[list[Piece]], settings: AugmentSettings, random: np.random.Generator) -> list[list[Piece]]:
-    """Each row a recording in parts: in pairs they exchange their ends, from about the same place on."""
+    """Each row a recording in parts: in pairs they exchange their ends, from about the same place on, a few times."""
     if not settings.crossed or random.random() >= settings.crossed:
         return rows
     crossed, order = list(rows), random.permutation(len(rows)).tolist()
     for i, j in zip(order[::2], order[1::2], strict=False):  # an odd one stays as it is
-        one, other = rows[i], rows[j]
-        here = int(random.integers(0, len(one) + 1))
-        there = round(here / len(one) * len(other))
-        crossed[i], crossed[j] = one[:here] + other[there:], other[:there] + one[here:]
+        for _ in range(random.integers(1, MOST_EXCHANGES + 1)):
+            one, other = crossed[i], crossed[j]
+            here = int(random.integers(0, len(one) + 1))
+            there = round(here / len(one) * len(other))
+            crossed[i], crossed[j] = one[:here] + other[there:], other[:there] + one[here:]
     return crossed
 
 

@@ -5,6 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import Tensor
 
 from glassformer.data.batch import Rows
 from glassformer.data.tokenizer import Tokenizer
@@ -25,6 +26,11 @@ class Part:
     begin: float
     end: float
     tokens: Rows
+
+    def of(self, features: Tensor) -> Tensor:
+        """The part's frames."""
+        n = len(features)
+        return features[round(self.begin * n) : round(self.end * n)]
 
 
 def parts_of(log_p: Numbers, loud: Numbers, ids: list[int], tokenizer: Tokenizer) -> list[Part]:

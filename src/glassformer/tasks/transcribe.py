@@ -10,12 +10,16 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from glassformer.data.audio import Series
 from glassformer.data.audio_augment import (
     AugmentSettings,
     augment_vectors,
     augment_wave,
+    change_speed,
     change_tempo,
     cross,
+    draw_speed,
+    draw_tempo,
     hide_parts,
     pairs_to_join,
 )
@@ -34,6 +38,8 @@ from glassformer.tasks.run import Recipe
 from glassformer.tasks.transcribe_backend import TranscribeBackend
 from glassformer.train.loop import Validation
 from glassformer.train.loss import cross_entropy
+
+Said = tuple[int, Part]  # a row of a batch, and a part of its recording
 
 ROOM = 10  # tokens that a validation answer may be longer than the longest transcript
 
@@ -60,6 +66,9 @@ class TranscribeRecipe(Recipe):
     augment: AugmentSettings = field(default_factory=AugmentSettings)
     # The share of CTC in the loss and in the search; the rest is attention.
     ctc: float = 0.3
+    # Each recording is heard in two ways at once, differently changed and hidden, and CTC is to say the same of both:
+    # how much that counts beside its loss (consistency regularisation; 0.2 is published). 0: one way, half the time.
+    agreement: float = 0.0
     # Longer recordings, or transcripts of more tokens, are left out of training.
     max_seconds: float = 30.0
     max_tokens: int = 400
@@ -67,7 +76,17 @@ class TranscribeRecipe(Recipe):
     def __post_init__(self) -> None:
         self._at_least(1, "max_tokens")
         self._share("ctc")
+        require(self.agreement >= 0, f"agreement is {self.agreement}.", "Set it to 0 for none; 0.2 is usual.")
+        require(
+            not self.agreement or self.ctc > 0,
+            "agreement is asked of CTC, but ctc is 0.",
+            "Set ctc=0.3, or leave it out.",
+        )
         require(self.max_seconds > 0, f"max_seconds is {self.max_seconds}.", "It must be above 0; 30 is usual.")
+
+    @property
+    def n_views(self) -> int:
+        return 2 if self.agreement else 1
 
 
 def automatic_transcribe_size(seconds: float) -> str:
@@ -131,29 +150,35 @@ class TranscribeJob:
         return [-(-frames // stride), data.tokens.lengths + 1]
 
     def plan_epoch(self, epoch: int) -> list[Planned]:
-        return plan_epoch(self.lengths, self.settings.batch_tokens, self.settings.seed, epoch)
+        budget = max(1, self.settings.batch_tokens // self.recipe.n_views)
+        return plan_epoch(self.lengths, budget, self.settings.seed, epoch)
 
     def load(self, planned: Planned) -> SpeechBatch:
+        """All views of a batch have the same words at the same times; the rest of chance is each view's own."""
         random, augment = planned.random, self.recipe.augment
-        waves = [self.train.audio[i] for i in planned.rows]
-        if self.features.kind == "vectors":
-            waves = [augment_vectors(wave, augment, random) for wave in waves]
-        else:
-            waves = [augment_wave(wave, self.features.rate, augment, random) for wave in waves]
-        features = [change_tempo(f, augment, random) for f in extract(waves, self.features)]
-        features = [hide_parts(f, augment, random) for f in features]
-        said = [self._said(i, f) for i, f in zip(planned.rows.tolist(), features, strict=True)]
-        said = cross(said, augment, random)
+        rate = None if self.features.kind == "vectors" else self.features.rate
+        series = [change_speed(self.train.audio[i], draw_speed(augment, random), rate) for i in planned.rows]
+        tempos = [draw_tempo(augment, random) for _ in series]
+        said = cross([self._said(row, i) for row, i in enumerate(planned.rows.tolist())], augment, random)
         said = [[each for i in pair for each in said[i]] for pair in pairs_to_join(len(said), augment, random)]
-        features = [torch.cat([f for f, _ in row]) for row in said]
-        return self._batch(features, [self._joined([tokens for _, tokens in row]) for row in said])
+        features = [f for _ in range(self.recipe.n_views) for f in self._view(series, tempos, said, random)]
+        targets = [self._joined([part.tokens for _, part in parts]) for parts in said]
+        return self._batch(features, targets * self.recipe.n_views)
 
-    def _said(self, i: int, features: Tensor) -> list[tuple[Tensor, Rows]]:
-        """A recording in as many parts as it can be cut into, each with its tokens."""
-        if self.parts is None:
-            return [(features, self.train.tokens[i])]
-        n = len(features)
-        return [(features[round(part.begin * n) : round(part.end * n)], part.tokens) for part in self.parts[i]]
+    def _view(
+        self, series: list[Series], tempos: list[float], said: list[list[Said]], random: np.random.Generator
+    ) -> list[Tensor]:
+        """The features of what is said one after the other, heard in one of many ways."""
+        change = augment_vectors if self.features.kind == "vectors" else augment_wave
+        heard = extract([change(each, self.recipe.augment, random) for each in series], self.features)
+        heard = [change_tempo(f, tempo) for f, tempo in zip(heard, tempos, strict=True)]
+        heard = [hide_parts(f, self.recipe.augment, random) for f in heard]
+        return [torch.cat([part.of(heard[row]) for row, part in parts]) for parts in said]
+
+    def _said(self, row: int, i: int) -> list[Said]:
+        """Recording i, a batch's row, in as many parts as it can be cut into."""
+        parts = [Part(0.0, 1.0, self.train.tokens[i])] if self.parts is None else self.parts[i]
+        return [(row, part) for part in parts]
 
     @torch.inference_mode()
     def _parts(self) -> list[list[Part]]:
@@ -209,7 +234,11 @@ class TranscribeJob:
         loss = cross_entropy(rows, model.head.w.weight, model.head.w.bias, answers[real], smoothing)
         if share == 0:
             return loss
-        return (1 - share) * loss + share * ctc_loss(model, memory, batch.target_out)
+        log_p = ctc_scores(model, memory)
+        ctc = ctc_loss(log_p, memory.keep, batch.target_out)
+        if self.recipe.agreement and model.training:
+            ctc = ctc + self.recipe.agreement * disagreement(log_p, memory.keep)
+        return (1 - share) * loss + share * ctc
 
     @torch.inference_mode()
     def validate(self) -> Validation:
@@ -240,13 +269,25 @@ class TranscribeJob:
         return Validation(100 - (min(100.0, wer) + min(100.0, cer)) / 2 - loss, metrics, samples)
 
 
-def ctc_loss(model: EncoderDecoder, memory: Memory, target_out: Tensor) -> Tensor:
-    """-log p of all paths that say the transcript, summed; a recording too short for its transcript counts nothing."""
+def ctc_scores(model: EncoderDecoder, memory: Memory) -> Tensor:
+    """(n, b, N) log-probabilities of each frame's token."""
     assert model.ctc is not None
-    log_p = model.ctc(memory.x).float().log_softmax(dim=-1).transpose(0, 1)  # (n, b, N)
-    b, n = memory.x.shape[:2]
-    lengths = torch.full((b,), n, device=log_p.device) if memory.keep is None else memory.keep.sum(dim=1)
+    log_p: Tensor = model.ctc(memory.x).float().log_softmax(dim=-1).transpose(0, 1)
+    return log_p
+
+
+def ctc_loss(log_p: Tensor, keep: Tensor | None, target_out: Tensor) -> Tensor:
+    """-log p of all paths that say the transcript, summed; a recording too short for its transcript counts nothing."""
+    n, b = log_p.shape[:2]
+    lengths = torch.full((b,), n, device=log_p.device) if keep is None else keep.sum(dim=1)
     is_word = (target_out != PAD) & (target_out != END)
     return F.ctc_loss(
         log_p, target_out[is_word], lengths, is_word.sum(dim=1), blank=BLANK, reduction="sum", zero_infinity=True
     )
+
+
+def disagreement(log_p: Tensor, keep: Tensor | None) -> Tensor:
+    """How far each of a batch's two views is from the other, which it takes as given; summed over the frames."""
+    other = torch.cat(log_p.detach().chunk(2, dim=1)[::-1], dim=1)
+    far = F.kl_div(log_p, other, log_target=True, reduction="none").sum(dim=-1)  # (n, b)
+    return (far if keep is None else far.masked_fill(~keep.T, 0.0)).sum()
