@@ -2,7 +2,8 @@
 
     python -m benchmarks.an4                 # recipes/an4.toml, then an4-crossed.toml; two hours on one core
 
-The second training starts from what the first has learned; the minutes are those of both. As in the published recipe (ESPnet, from audio: dev WER 12.9), the development set also chooses among the saved weights.
+The second training starts from what the first has learned; the minutes are those of both. As in the published recipe
+(ESPnet, from audio: dev WER 12.9), the development set also chooses among the saved weights.
 """
 
 import argparse
