@@ -125,21 +125,6 @@ def test_two_views_say_the_same_at_the_same_times(
         assert 0.2 < same < 1.0
 
 
-def test_agreement_is_the_divergence_of_the_views_from_each_other() -> None:
-    log_p = torch.randn(7, 4, 5, dtype=torch.float64).log_softmax(dim=-1).requires_grad_()
-    keep = torch.arange(7) < torch.tensor([7, 4, 7, 4])[:, None]
-    found = task.disagreement(log_p, keep)
-    wanted = 0.0
-    for row in range(4):
-        for frame in range(7 if row % 2 == 0 else 4):
-            one, other = log_p[frame, row].detach(), log_p[frame, (row + 2) % 4].detach()
-            wanted += float((other.exp() * (other - one)).sum())
-    assert found.item() == pytest.approx(wanted)
-    assert task.disagreement(log_p[:, :2].repeat(1, 2, 1), None).item() == pytest.approx(0.0)
-    [gradient] = torch.autograd.grad(found, log_p)  # the other view is taken as given
-    torch.testing.assert_close(gradient[0, 0], -log_p[0, 2].detach().exp())
-
-
 def going_on(start: Path, **augment: Any) -> task.TranscribeRecipe:
     """Three steps more with the model."""
     changes = {"start": str(start), "augment": {**PLAIN, **augment}, "train": {"steps": 3, "batch_tokens": 300}}

@@ -7,7 +7,6 @@ from typing import Any
 import jiwer
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from glassformer.data.audio import Series
@@ -28,14 +27,14 @@ from glassformer.data.batch import Planned, Rows, by_length, cut, pad, plan_epoc
 from glassformer.data.features import FeatureSettings, extract, loudness, pad_features
 from glassformer.data.store import TokenStore
 from glassformer.data.tokenizer import END, PAD, START, Tokenizer
-from glassformer.decode.ctc import BLANK
 from glassformer.decode.options import DecodeOptions
 from glassformer.errors import require
-from glassformer.model import EncoderDecoder, Memory
+from glassformer.model import EncoderDecoder
 from glassformer.model.settings import FramesSettings, Settings
 from glassformer.tasks.pauses import Part, parts_of
 from glassformer.tasks.run import Recipe
 from glassformer.tasks.transcribe_backend import TranscribeBackend
+from glassformer.train.ctc import ctc_loss, disagreement
 from glassformer.train.loop import Validation
 from glassformer.train.loss import cross_entropy
 
@@ -234,7 +233,8 @@ class TranscribeJob:
         loss = cross_entropy(rows, model.head.w.weight, model.head.w.bias, answers[real], smoothing)
         if share == 0:
             return loss
-        log_p = ctc_scores(model, memory)
+        assert model.ctc is not None
+        log_p = model.ctc(memory.x).float().log_softmax(dim=-1)
         ctc = ctc_loss(log_p, memory.keep, batch.target_out)
         if self.recipe.agreement and model.training:
             ctc = ctc + self.recipe.agreement * disagreement(log_p, memory.keep)
@@ -267,27 +267,3 @@ class TranscribeJob:
         # A model that babbles has rates above 100, and is still not worse than one that says nothing. The loss decides
         # where few recordings make few mistakes.
         return Validation(100 - (min(100.0, wer) + min(100.0, cer)) / 2 - loss, metrics, samples)
-
-
-def ctc_scores(model: EncoderDecoder, memory: Memory) -> Tensor:
-    """(n, b, N) log-probabilities of each frame's token."""
-    assert model.ctc is not None
-    log_p: Tensor = model.ctc(memory.x).float().log_softmax(dim=-1).transpose(0, 1)
-    return log_p
-
-
-def ctc_loss(log_p: Tensor, keep: Tensor | None, target_out: Tensor) -> Tensor:
-    """-log p of all paths that say the transcript, summed; a recording too short for its transcript counts nothing."""
-    n, b = log_p.shape[:2]
-    lengths = torch.full((b,), n, device=log_p.device) if keep is None else keep.sum(dim=1)
-    is_word = (target_out != PAD) & (target_out != END)
-    return F.ctc_loss(
-        log_p, target_out[is_word], lengths, is_word.sum(dim=1), blank=BLANK, reduction="sum", zero_infinity=True
-    )
-
-
-def disagreement(log_p: Tensor, keep: Tensor | None) -> Tensor:
-    """How far each of a batch's two views is from the other, which it takes as given; summed over the frames."""
-    other = torch.cat(log_p.detach().chunk(2, dim=1)[::-1], dim=1)
-    far = F.kl_div(log_p, other, log_target=True, reduction="none").sum(dim=-1)  # (n, b)
-    return (far if keep is None else far.masked_fill(~keep.T, 0.0)).sum()
