@@ -105,7 +105,13 @@ def describe() -> dict[str, Any]:
 def settings_of(given: Namespace) -> dict[str, Any]:
     """The arguments of a script as they go into its result."""
     kept = {key: value for key, value in vars(given).items() if key not in ("work", "no_result", "out")}
-    return {key: value.name if isinstance(value, Path) else value for key, value in kept.items()}
+    return {
+        key: [_name(each) for each in value] if isinstance(value, list) else _name(value) for key, value in kept.items()
+    }
+
+
+def _name(value: Any) -> Any:
+    return value.name if isinstance(value, Path) else value
 
 
 def write_result(name: str, environment: dict[str, Any], data: dict[str, Any], tables: dict[str, Rows]) -> Path:
