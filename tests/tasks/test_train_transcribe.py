@@ -204,8 +204,9 @@ def test_crossed_vectors_must_say_how_loud_they_are(tmp_path: Path) -> None:
 def test_crossed_and_resumed_is_unbroken_to_the_bit(
     taught: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The cuts are those of the model that was started from, also when the weights have moved on."""
-    data, recipe = files(taught.parent / "sounds" / "list.tsv"), going_on(taught, crossed=1.0)
+    """The cuts are those of the model that was started from, also when the weights have moved on; with two views."""
+    data = files(taught.parent / "sounds" / "list.tsv")
+    recipe = replace(going_on(taught, crossed=1.0, n_time_masks=2), agreement=0.2)
     assert train_transcribe(data, recipe, tmp_path / "whole", device="cpu", quiet=True)
     n_loaded, load = 0, task.TranscribeJob.load
 

@@ -1,5 +1,6 @@
 """Transcription as a job for the training loop: recordings in, word error rate out."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -75,7 +76,9 @@ class TranscribeRecipe(Recipe):
     def __post_init__(self) -> None:
         self._at_least(1, "max_tokens")
         self._share("ctc")
-        require(self.agreement >= 0, f"agreement is {self.agreement}.", "Set it to 0 for none; 0.2 is usual.")
+        require(
+            0 <= self.agreement < math.inf, f"agreement is {self.agreement}.", "Set it to 0 for none; 0.2 is usual."
+        )
         require(
             not self.agreement or self.ctc > 0,
             "agreement is asked of CTC, but ctc is 0.",
