@@ -37,12 +37,13 @@ def main() -> None:
         model = given.out or folder / "model"
         minutes = train(data, model, given.recipe, changes=changes)
         report = evaluate(model, test)
-    rows = [HEAD, row(given.test, report, minutes)]
+    rows = [HEAD, row(given.speaker if given.test == "speaker" else given.test, report, minutes)]
     errors = [["wanted", "heard", "times"], *([m["wanted"], m["heard"], m["n"]] for m in report["mistakes"])]
     print(table(rows), table(errors), sep="\n\n")
     if not given.no_result:
         kept = {"settings": settings_of(given), "report": report, "recipe": given.recipe.read_text()}
-        write_result(f"digits-{given.test}", environment, kept, {"Spoken digits": rows, "Errors": errors})
+        name = f"digits-{given.test}" + (f"-{given.speaker}" if given.test == "speaker" else "")
+        write_result(name, environment, kept, {"Spoken digits": rows, "Errors": errors})
 
 
 def fsdd(folder: Path, test: str, speaker: str) -> tuple[list[Listed], list[Listed]]:
