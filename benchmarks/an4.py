@@ -35,8 +35,10 @@ def main() -> None:
         model, minutes = None, 0.0
         for recipe in given.recipes:
             out = (given.out or folder) / recipe.stem
-            minutes += train(data, out, recipe, dev, given.changes, start=model)
-            model = out
+            clock = out.with_name(f"{out.name}-minutes")  # of a model that is scored again
+            if not clock.exists():
+                clock.write_text(str(train(data, out, recipe, dev, given.changes, start=model)))
+            model, minutes = out, minutes + float(clock.read_text())
         reports = {beam: evaluate(model, dev, beam) for beam in sorted({1, given.beam})}
     rows = [HEAD, *(row(f"dev, beam {beam}", report, minutes) for beam, report in reports.items())]
     best = reports[given.beam]

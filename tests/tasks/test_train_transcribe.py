@@ -55,27 +55,31 @@ def test_it_learns_the_language(taught: Path) -> None:
     assert validation["wer"] < 15
 
 
-def test_resumed_is_unbroken_to_the_bit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Augmentation included: what a batch sounds like depends on its place in the run alone."""
-    whole = trained(tmp_path, "whole")
-    n_loaded = 0
-    load = task.TranscribeJob.load
+def check_resuming(
+    data: SpeechFiles, recipe: task.TranscribeRecipe, folder: Path, stop_at: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run that breaks at its batch number `stop_at` and is taken up ends with the weights of the unbroken one."""
+    assert train_transcribe(data, recipe, folder / "whole", device="cpu", quiet=True)
+    n_loaded, load = 0, task.TranscribeJob.load
 
     def failing(self: task.TranscribeJob, planned: task.Planned) -> task.SpeechBatch:
         nonlocal n_loaded
         n_loaded += 1
-        if n_loaded == 7:
+        if n_loaded == stop_at:
             raise RuntimeError("the light goes out")
         return load(self, planned)
 
-    out = tmp_path / "broken"
-    data = tmp_path / "sounds" / "list.tsv"
     monkeypatch.setattr(task.TranscribeJob, "load", failing)
     with pytest.raises(RuntimeError):
-        train_transcribe(files(data), tiny_recipe(), out, device="cpu", quiet=True)
-    assert train_transcribe(files(data), tiny_recipe(), out, resume=True, device="cpu", quiet=True)
-    one, two = (load_file(folder / "model.safetensors") for folder in (whole, out))
+        train_transcribe(data, recipe, folder / "broken", device="cpu", quiet=True)
+    assert train_transcribe(data, recipe, folder / "broken", resume=True, device="cpu", quiet=True)
+    one, two = (load_file(folder / name / "model.safetensors") for name in ("whole", "broken"))
     assert all(torch.equal(one[name], two[name]) for name in one)
+
+
+def test_resumed_is_unbroken_to_the_bit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Augmentation included: what a batch sounds like depends on its place in the run alone."""
+    check_resuming(files(write_recordings(tmp_path / "sounds")), tiny_recipe(), tmp_path, 7, monkeypatch)
 
 
 def test_joined_recordings_say_both_transcripts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,7 +107,7 @@ def test_joined_recordings_say_both_transcripts(tmp_path: Path, monkeypatch: pyt
 def test_two_views_say_the_same_at_the_same_times(
     taught: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What changes the times is one for both, the throat and what is hidden are each one's own."""
+    """What changes the times is one for both, what is hidden is each one's own."""
     batches: list[task.SpeechBatch] = []
     load = task.TranscribeJob.load
 
@@ -117,6 +121,7 @@ def test_two_views_say_the_same_at_the_same_times(
     recipe = replace(recipe, agreement=0.2)
     data = files(taught.parent / "sounds" / "list.tsv")
     assert train_transcribe(data, recipe, tmp_path / "out", device="cpu", quiet=True)
+    assert len(batches) >= 3
     for batch in batches:
         one, two = batch.features.chunk(2)
         assert all(torch.equal(*half.chunk(2)) for half in (batch.target_in, batch.target_out))
@@ -207,22 +212,7 @@ def test_crossed_and_resumed_is_unbroken_to_the_bit(
     """The cuts are those of the model that was started from, also when the weights have moved on; with two views."""
     data = files(taught.parent / "sounds" / "list.tsv")
     recipe = replace(going_on(taught, crossed=1.0, n_time_masks=2), agreement=0.2)
-    assert train_transcribe(data, recipe, tmp_path / "whole", device="cpu", quiet=True)
-    n_loaded, load = 0, task.TranscribeJob.load
-
-    def failing(self: task.TranscribeJob, planned: task.Planned) -> task.SpeechBatch:
-        nonlocal n_loaded
-        n_loaded += 1
-        if n_loaded == 3:
-            raise RuntimeError("the light goes out")
-        return load(self, planned)
-
-    monkeypatch.setattr(task.TranscribeJob, "load", failing)
-    with pytest.raises(RuntimeError):
-        train_transcribe(data, recipe, tmp_path / "broken", device="cpu", quiet=True)
-    assert train_transcribe(data, recipe, tmp_path / "broken", resume=True, device="cpu", quiet=True)
-    one, two = (load_file(tmp_path / name / "model.safetensors") for name in ("whole", "broken"))
-    assert all(torch.equal(one[name], two[name]) for name in one)
+    check_resuming(data, recipe, tmp_path, 3, monkeypatch)
 
 
 def test_vectors_and_bpe(tmp_path: Path) -> None:
