@@ -2,21 +2,26 @@
 
     python -m benchmarks.multi30k --tiny --seeds 1 2     # the published shape, tokenised files; up to 2 hours a seed
     python -m benchmarks.multi30k --tiny --recipe recipes/multi30k-from-en-de.toml     # another shape on the same files
+    python -m benchmarks.multi30k --tiny --recipe recipes/multi30k-together.toml --seeds 1 2 --together
     python -m benchmarks.multi30k --minutes 15           # raw files, nothing but --minutes given
 
 With --tiny the published 41.02 is what to compare with (lowercased tokenised BLEU, beam 5); else it is cased sacreBLEU.
 Time is the wall clock of the whole training command: check, vocabulary, training, choosing the weights. Each model
-translates by the engine that is chosen by default, and once more in fp32. With --penalties the length penalty is the
-one that makes the most of the validation set; the test set is translated with that one only.
+translates by the engine that is chosen by default, and once more in fp32. With --together the seeds are trained at the
+same time, each on its share of the cores, and are scored alone and as one translator. With --penalties the length
+penalty is the one that makes the most of the validation set; the test set is translated with that one only.
 """
 
 import argparse
 import json
+import os
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +45,7 @@ def main() -> None:
     mode.add_argument("--minutes", type=float, help="the raw files in so many minutes")
     parser.add_argument("--recipe", type=Path, default=RECIPE, help="for --tiny")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1])
+    parser.add_argument("--together", action="store_true", help="train the seeds side by side; they answer as one too")
     parser.add_argument("--set", dest="changes", nargs="+", default=[], help="settings to change, as train.lr=2e-3")
     parser.add_argument("--subset", type=int, help="train on so many pairs only, for trying it out")
     parser.add_argument("--penalties", type=float, nargs="+", default=[1.0], help="length penalties to choose from")
@@ -50,81 +56,95 @@ def main() -> None:
     given = parser.parse_args()
     environment = describe()
     with tempfile.TemporaryDirectory() as scratch:
-        out = given.out or Path(scratch)
-        runs = [_run(given, seed, out, Path(scratch)) for seed in given.seeds]
-    mean = statistics.mean(run["bleu"] for run in runs)
+        data = {part: _files(part, given, Path(scratch)) for part in ("train", "val", "test_2016_flickr")}
+        models = [Trained(seed, (given.out or Path(scratch)) / f"seed-{seed}") for seed in given.seeds]
+        new = [model for model in models if not model.is_there()]
+        with ThreadPoolExecutor(len(models) if given.together else 1) as pool:
+            list(pool.map(lambda model: _train(given, model, data), new))
+        runs = [_score(given, [model], data) for model in models]
+        mean = statistics.mean(run["bleu"] for run in runs)
+        if given.together and len(models) > 1:
+            runs.append(_score(given, models, data))
     rows = [["seed", "BLEU", "BLEU fp32", "chrF", "minutes", "steps", "length penalty", "engine"]]
     columns = ("seed", "bleu", "bleu_fp32", "chrf", "minutes", "steps", "length_penalty", "engine")
     rows += [[r[key] for key in columns] for r in runs]
-    signature = [["mean BLEU", "signature"], [mean, runs[0]["signature"]]]
+    signature = [["mean BLEU of the seeds", "signature"], [mean, runs[0]["signature"]]]
     print(table(rows), table(signature), sep="\n\n")
     if not given.no_result:
         name = given.recipe.stem if given.tiny else f"multi30k-{given.minutes:g}-minutes"
-        data = {"settings": settings_of(given), "mean_bleu": mean, "runs": runs}
+        result = {"settings": settings_of(given), "mean_bleu": mean, "runs": runs}
         if given.tiny:
-            data["recipe"] = given.recipe.read_text()
-        write_result(name, environment, data, {"test_2016": rows, "Score": signature})
+            result["recipe"] = given.recipe.read_text()
+        write_result(name, environment, result, {"test_2016": rows, "Score": signature})
 
 
-def _run(given: argparse.Namespace, seed: int, out: Path, scratch: Path) -> dict[str, Any]:
-    """Train once, score once."""
-    train, valid, test = (_files(part, given, scratch) for part in ("train", "val", "test_2016_flickr"))
-    model = out / f"seed-{seed}"
-    clock = model.with_name(f"{model.name}-minutes")  # of the whole command, for a model that is scored again
-    if not model.exists():
-        clock.write_text(str(_train(given, seed, model, train, valid)))
-    if not clock.exists():
-        stop(f"{model} was not trained to its end by this: give another --out.")
+@dataclass(frozen=True)
+class Trained:
+    seed: int
+    folder: Path
+
+    @property
+    def clock(self) -> Path:
+        """Minutes of the whole command, for a model that is scored again."""
+        return self.folder.with_name(f"{self.folder.name}-minutes")
+
+    def is_there(self) -> bool:
+        """Trained before; one that was stopped is no use."""
+        if self.folder.exists() and not self.clock.exists():
+            stop(f"{self.folder} was not trained to its end by this: give another --out.")
+        return self.folder.exists()
+
+    @property
+    def about(self) -> dict[str, Any]:
+        return json.loads((self.folder / "settings.json").read_text())["about"]
+
+
+def _score(given: argparse.Namespace, models: list[Trained], data: dict[str, list[str]]) -> dict[str, Any]:
+    """One model's answers, or those of several as one translator."""
     bleu = BLEU(tokenize="none", force=True) if given.tiny else BLEU()
 
-    def score(files: list[str], *options: str) -> tuple[float, list[str], str]:
-        answers, engine = _translate(model, files[0], list(options))
-        return bleu.corpus_score(answers, [read_lines(Path(files[1]))]).score, answers, engine
+    def score(part: str, penalty: float, *options: str) -> tuple[float, list[str], str]:
+        source, target = data[part]
+        answers, engine = _translate(models, source, ["--length-penalty", str(penalty), *options])
+        return bleu.corpus_score(answers, [read_lines(Path(target))]).score, answers, engine
 
     on_valid = {}
     if len(given.penalties) > 1:
-        on_valid = {each: score(valid, "--length-penalty", str(each))[0] for each in given.penalties}
+        on_valid = {each: score("val", each)[0] for each in given.penalties}
         print(f"length penalties on the validation set: {on_valid}", file=sys.stderr)
     penalty = max(given.penalties, key=lambda each: on_valid.get(each, 0))
-    found, answers, engine = score(test, "--length-penalty", str(penalty))
+    found, answers, engine = score("test_2016_flickr", penalty)
     return {
-        "seed": seed,
+        "seed": " + ".join(str(model.seed) for model in models),
         "bleu": found,
-        "bleu_fp32": score(test, "--length-penalty", str(penalty), "--precision", "fp32")[0],
-        "chrf": CHRF().corpus_score(answers, [read_lines(Path(test[1]))]).score,
+        "bleu_fp32": score("test_2016_flickr", penalty, "--precision", "fp32")[0],
+        "chrf": CHRF().corpus_score(answers, [read_lines(Path(data["test_2016_flickr"][1]))]).score,
         "signature": str(bleu.get_signature()),
-        "minutes": float(clock.read_text()),
-        "steps": _about(model)["steps"],
+        "minutes": max(float(model.clock.read_text()) for model in models),  # several were trained at the same time
+        "steps": sum(model.about["steps"] for model in models),
         "length_penalty": penalty,
         "validation_bleu": on_valid,
-        "about": _about(model),
+        "about": [model.about for model in models],
         "engine": engine,
         "answers": answers,
     }
 
 
-def _train(given: argparse.Namespace, seed: int, model: Path, train: list[str], valid: list[str]) -> float:
-    """Minutes that it took."""
-    command = [
-        *GLASSFORMER,
-        "train",
-        "translate",
-        *train,
-        "--valid",
-        valid[0],
-        "--valid",
-        valid[1],
-        "--out",
-        str(model),
-    ]
+def _train(given: argparse.Namespace, model: Trained, data: dict[str, list[str]]) -> None:
+    """By the command that everyone has; its minutes are kept beside the model."""
+    command = [*GLASSFORMER, "train", "translate", *data["train"], "--out", str(model.folder)]
+    for file in data["val"]:
+        command += ["--valid", file]
     command += ["--recipe", str(given.recipe)] if given.tiny else ["--minutes", str(given.minutes)]
-    for change in [f"train.seed={seed}", *given.changes]:
+    for change in [f"train.seed={model.seed}", *given.changes]:
         command += ["--set", change]
-    model.parent.mkdir(parents=True, exist_ok=True)
+    model.folder.parent.mkdir(parents=True, exist_ok=True)
+    n_threads = (os.cpu_count() or 1) // len(given.seeds)
+    share = {"OMP_NUM_THREADS": str(max(n_threads, 1))} if given.together else {}
     began = time.monotonic()
-    if subprocess.run(command).returncode:
+    if subprocess.run(command, env=os.environ | share).returncode:
         stop("The training failed; its own words are above.")
-    return (time.monotonic() - began) / 60
+    model.clock.write_text(str((time.monotonic() - began) / 60))
 
 
 def _files(part: str, given: argparse.Namespace, scratch: Path) -> list[str]:
@@ -140,18 +160,17 @@ def _files(part: str, given: argparse.Namespace, scratch: Path) -> list[str]:
     return [str(file) for file in parts]
 
 
-def _translate(model: Path, source: str, options: list[str]) -> tuple[list[str], str]:
+def _translate(models: list[Trained], source: str, options: list[str]) -> tuple[list[str], str]:
     """What `glassformer translate` says to the file, and the engine that it names."""
+    first, *others = (str(model.folder) for model in models)
+    for other in others:
+        options = ["--with", other, *options]
     with Path(source).open("rb") as lines:
-        command = [*GLASSFORMER, "translate", str(model), "--beam", str(BEAM), *options]
+        command = [*GLASSFORMER, "translate", first, "--beam", str(BEAM), *options]
         done = subprocess.run(command, stdin=lines, capture_output=True)
     if done.returncode:
         stop(f"Translating failed: {done.stderr.decode()[-1000:]}")
     return done.stdout.decode().split("\n")[:-1], done.stderr.decode().partition("engine: ")[2].partition("\n")[0]
-
-
-def _about(model: Path) -> dict[str, Any]:
-    return json.loads((model / "settings.json").read_text())["about"]
 
 
 if __name__ == "__main__":

@@ -65,9 +65,9 @@ def tokens(**changes: Any) -> TokensSettings:
     return TokensSettings(**({"vocab_size": VOCABULARY, "dropout": 0.0} | changes))
 
 
-def rough(settings: ModelSettings) -> Any:
+def rough(settings: ModelSettings, seed: int = 0) -> Any:
     """A model in eval mode with weights large enough that every part of it matters."""
-    torch.manual_seed(0)
+    torch.manual_seed(seed)
     model = build(settings)
     with torch.no_grad():
         for p in model.parameters():

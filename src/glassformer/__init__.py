@@ -6,6 +6,7 @@ print(model.translate(["Where is the station?"]))
 """
 
 import os
+from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,8 +25,10 @@ __version__ = version("glassformer")
 __all__ = ["UserError", "__version__", "load"]
 
 
-def load(model: str | Path, engine: "Engine" = "auto", precision: "Precision" = "auto") -> "Face":
-    """A model directory, or a built-in model by name, ready to use."""
+def load(
+    model: str | Path, engine: "Engine" = "auto", precision: "Precision" = "auto", others: Sequence[str | Path] = ()
+) -> "Face":
+    """A model directory, or a built-in model by name, ready to use; translators also together with `others`."""
     from glassformer.api import load  # torch takes seconds to load: only those who need it wait
 
-    return load(model, engine, precision)
+    return load(model, engine, precision, others)

@@ -1,5 +1,6 @@
 """The Python face: models and engines put together."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -26,9 +27,16 @@ from glassformer.tasks.whisper import WhisperTranscriber, whisper_marks
 Face = Translator | Completer | Classifier | Filler | Transcriber | WhisperTranscriber | Embedder
 
 
-def load(model: str | Path, engine: Engine = "auto", precision: Precision = "auto") -> Face:
-    """A model directory, or a built-in model by name, with the fastest engine that can run it."""
+def load(
+    model: str | Path, engine: Engine = "auto", precision: Precision = "auto", others: Sequence[str | Path] = ()
+) -> Face:
+    """A model directory, or a built-in model by name, with the fastest engine that can run it.
+
+    A translator may answer together with `others`.
+    """
     loaded = _load(model, engine, precision)
+    if others:
+        return _translator(loaded, engine, precision, others)
     if loaded.task == "complete":
         return _completer(loaded, precision)
     if loaded.task == "classify":
@@ -74,9 +82,11 @@ def load_filler(model: str | Path) -> Filler:
     return Filler(load_model(find_model(model)))
 
 
-def load_translator(model: str | Path, engine: Engine = "auto", precision: Precision = "auto") -> Translator:
+def load_translator(
+    model: str | Path, engine: Engine = "auto", precision: Precision = "auto", others: Sequence[str | Path] = ()
+) -> Translator:
     """The same where nothing but a translator will do."""
-    return _translator(_load(model, engine, precision), engine, precision)
+    return _translator(_load(model, engine, precision), engine, precision, others)
 
 
 def load_completer(model: str | Path, precision: Precision = "auto", draft: str | Path | None = None) -> Completer:
@@ -124,7 +134,11 @@ def _completer(loaded: LoadedModel, precision: Precision, draft: Completer | Non
     return Completer(loaded, *choose_decoder(loaded.model, precision), draft)
 
 
-def _translator(loaded: LoadedModel, engine: Engine, precision: Precision) -> Translator:
+def _translator(
+    loaded: LoadedModel, engine: Engine, precision: Precision, others: Sequence[str | Path] = ()
+) -> Translator:
+    require(not isinstance(others, str), f"others is one string, {others!r}.", "Give a list of models.")
+    models = [_alike(load_model(find_model(other)), loaded) for other in others]
     backends: dict[tuple[bool, bool], Backend] = {}
 
     def choose(options: DecodeOptions, with_phrases: bool) -> Backend:
@@ -136,7 +150,29 @@ def _translator(loaded: LoadedModel, engine: Engine, precision: Precision) -> Tr
         )
         kind = options.sample, with_phrases
         if kind not in backends:
-            backends[kind] = choose_backend(loaded.model, options, "torch" if with_phrases else engine, precision)
+            name = "torch" if with_phrases else engine
+            backends[kind] = choose_backend(loaded.model, options, name, precision, models)
         return backends[kind]
 
     return Translator(loaded, choose)
+
+
+def _alike(other: LoadedModel, loaded: LoadedModel) -> EncoderDecoder:
+    """A model that may answer together with the loaded one."""
+    for each in (loaded, other):
+        require(
+            each.task == "translate",
+            f"{each.path} is a model for {each.task}: only translators answer together.",
+            "Leave out --with.",
+        )
+    for side, own, wanted in (
+        ("source", other.source_tokenizer, loaded.source_tokenizer),
+        ("target", other.tokenizer, loaded.tokenizer),
+    ):
+        require(
+            own.to_json() == wanted.to_json(),
+            f"{other.path} has another {side} vocabulary than {loaded.path}, so that they cannot answer together.",
+            "Train both on the same pairs with another train.seed, or from one with --from.",
+        )
+    assert isinstance(other.model, EncoderDecoder)
+    return other.model

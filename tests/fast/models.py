@@ -77,10 +77,10 @@ SETTINGS: dict[str, dict[str, Any]] = {
 }
 
 
-def lively(changes: dict[str, Any]) -> EncoderDecoder:
+def lively(changes: dict[str, Any], seed: int = 0) -> EncoderDecoder:
     """A random model with clear preferences, in which the end is about as likely as the best word."""
     settings: dict[str, Any] = _tables() | _both()
-    model: EncoderDecoder = rough(EncoderDecoderSettings(**(settings | changes)))
+    model: EncoderDecoder = rough(EncoderDecoderSettings(**(settings | changes)), seed)
     size = model.settings.target.vocab_size
     with torch.no_grad():
         for path, weight in model.decoder.named_parameters():

@@ -55,10 +55,29 @@ def test_every_search(name: str, prefixes: bool, search: str) -> None:
     assert all(tuple(h.ids[: len(r.prefix)]) == r.prefix for r, each in zip(asked, found, strict=True) for h in each)
 
 
+TWO, THREE = ["paper", "learned"], ["pre-norm", "unequal stacks", "wide keys"]
+
+
+@pytest.mark.parametrize(("names", "search"), [*((TWO, search) for search in SEARCHES), (THREE, "n-best")])
+def test_several_models_together(names: list[str], search: str) -> None:
+    models = [lively(SETTINGS[name], seed) for seed, name in enumerate(names)]
+    first, *others = (rounded(copy.deepcopy(model)) for model in models)
+    asked = requests(32, prefixes=True)
+    found = NativeBackend(models[0], models[1:]).generate(asked, SEARCHES[search])
+    agree(found, TorchBackend(first, others=others).generate(asked, SEARCHES[search]))
+
+
+def test_models_of_different_vocabularies_do_not_answer_together() -> None:
+    with pytest.raises(UserError, match="vocabularies of 19 and 29 tokens"):
+        NativeBackend(lively({}), [lively(SETTINGS["small target"])])
+
+
+@pytest.mark.parametrize("others", [[], ["learned"]], ids=["one", "two"])
 @pytest.mark.parametrize("rows", [1, 7, 64])
 @pytest.mark.parametrize("cores", [1, 2, 3])
-def test_company_changes_no_bit(rows: int, cores: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    backend, asked, options = NativeBackend(lively(SETTINGS["paper"])), requests(40, prefixes=True), SEARCHES["n-best"]
+def test_company_changes_no_bit(others: list[str], rows: int, cores: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    backend = NativeBackend(lively(SETTINGS["paper"]), [lively(SETTINGS[name]) for name in others])
+    asked, options = requests(40, prefixes=True), SEARCHES["n-best"]
     alone = [backend.generate([one], options)[0] for one in asked]
     monkeypatch.setattr(native_translator, "ROWS", rows)
     monkeypatch.setattr(native_translator, "n_cores", lambda: cores)

@@ -5,47 +5,32 @@ import json
 from pathlib import Path
 
 import pytest
-import torch
 
 import glassformer
 from glassformer.cli.main import run
 from glassformer.data.tokenizer import train_tokenizer
 from glassformer.decode.options import DecodeOptions
 from glassformer.errors import UserError
-from glassformer.model import build
-from glassformer.model.settings import (
-    AttentionSettings,
-    EncoderDecoderSettings,
-    FeedForwardSettings,
-    StackSettings,
-    TokensSettings,
-)
 from glassformer.tasks.backend import Backend, Request
 from glassformer.tasks.model_dir import save_model
 from glassformer.tasks.translator import Translator
+from tests.builders import tokens
+from tests.fast.models import lively
 
 TEXTS = ["where is the station", "", "the train is late", "   ", "a", "the station is where the train is " * 3]
 
 
+def save_lively(path: Path, seed: int = 0, n_words: int = 280) -> Path:
+    """An untrained model whose answers differ and end."""
+    tokenizer = train_tokenizer(TEXTS, "bpe", n_words)
+    words = tokens(vocab_size=tokenizer.vocab_size)
+    save_model(path, "translate", lively({"source": words, "target": words}, seed), tokenizer)
+    return path
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An untrained model with loud scores, so that answers differ and end."""
-    torch.manual_seed(5)
-    tokenizer = train_tokenizer(TEXTS, "bpe", 280)
-    tokens = TokensSettings(vocab_size=tokenizer.vocab_size, dropout=0.0)
-    stack = StackSettings(
-        d_model=32,
-        n_layers=2,
-        dropout=0.0,
-        attention=AttentionSettings(n_heads=4),
-        feed_forward=FeedForwardSettings(d_ff=64),
-    )
-    model = build(EncoderDecoderSettings(source=tokens, target=tokens, encoder=stack, decoder=stack))
-    with torch.no_grad():
-        model.head.w.weight.mul_(4)
-    path = tmp_path_factory.mktemp("models") / "loud"
-    save_model(path, "translate", model, tokenizer)
-    return path
+    return save_lively(tmp_path_factory.mktemp("models") / "lively")
 
 
 @pytest.fixture(scope="module")
@@ -61,6 +46,7 @@ def test_there_are_as_many_answers_as_texts_and_nothing_gives_nothing(translator
 
 def test_a_batch_answers_as_each_text_alone(translator: Translator) -> None:
     alone = [translator.translate([text], max_len=20)[0] for text in TEXTS]
+    assert len({*alone}) >= 4
     assert translator.translate(TEXTS, max_len=20) == alone
     assert translator.translate(TEXTS[::-1], max_len=20) == alone[::-1]
 

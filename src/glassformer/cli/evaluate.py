@@ -13,6 +13,7 @@ from glassformer.cli.options import (
     Engine,
     Label,
     LabelsFile,
+    Others,
     Precision,
     Quiet,
     Source,
@@ -28,7 +29,7 @@ USES = {
     "Classifier": "memory text text2 label labels picture limit worst",
     "Transcriber": "source target beam length_penalty max_len limit worst",
     "WhisperTranscriber": "source target beam max_len limit worst",
-    "Translator": "memory source target beam length_penalty max_len tokenize limit worst",
+    "Translator": "others memory source target beam length_penalty max_len tokenize limit worst",
 }
 
 
@@ -71,6 +72,7 @@ def evaluate(
         int | None, typer.Option(help="Only so many pairs, examples or recordings, evenly spread over the data.")
     ] = None,
     worst: Annotated[int, typer.Option(help="Show so many of the worst answers.")] = 5,
+    others: Others = None,
     engine: Engine = "auto",
     precision: Precision = "auto",
     as_json: AsJson = False,
@@ -100,7 +102,7 @@ def evaluate(
     from glassformer.tasks.translator import Translator
     from glassformer.tasks.whisper import WhisperTranscriber
 
-    loaded = load(model, engine, precision)  # type: ignore[arg-type]
+    loaded = load(model, engine, precision, others or ())  # type: ignore[arg-type]
     asked: dict[str, Any] = {
         name: v for name, v in (("length_penalty", length_penalty), ("max_len", max_len)) if v is not None
     }

@@ -6,6 +6,10 @@ from typing import Annotated
 import typer
 
 Model = Annotated[str, typer.Argument(help="A model directory, or the name of a built-in model.")]
+Others = Annotated[
+    list[str] | None,
+    typer.Option("--with", help="Another translator of the same vocabulary that answers together with it; repeatable."),
+]
 Engine = Annotated[str, typer.Option(help="auto, c++, ctranslate2 or torch.")]
 Precision = Annotated[str, typer.Option(help="auto, fp32 or int8.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Answer as JSON.")]

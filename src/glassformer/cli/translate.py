@@ -7,7 +7,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from glassformer.cli.options import Beam, Engine, LengthPenalty, MaxLen, MinP, Precision, Quiet, Seed, TopK, TopP
+from glassformer.cli.options import (
+    Beam,
+    Engine,
+    LengthPenalty,
+    MaxLen,
+    MinP,
+    Others,
+    Precision,
+    Quiet,
+    Seed,
+    TopK,
+    TopP,
+)
 from glassformer.cli.stdin import stdin_lines
 
 if TYPE_CHECKING:
@@ -31,6 +43,7 @@ def translate(
     prefix: Annotated[str, typer.Option(help="What each answer must start with.")] = "",
     phrase: Annotated[list[str] | None, typer.Option(help="What each answer must contain; may be repeated.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line: scores, tokens, alignment.")] = False,
+    others: Others = None,
     engine: Engine = "auto",
     precision: Precision = "auto",
     int8: Annotated[bool, typer.Option("--int8", help="The same as --precision int8.")] = False,
@@ -65,7 +78,7 @@ def translate(
     ]
     if idle and not sample:
         typer.echo(f"Without --sample these have no effect: {', '.join(idle)}.", err=True)
-    translator = load_translator(model, engine, "int8" if int8 else precision)  # type: ignore[arg-type]
+    translator = load_translator(model, engine, "int8" if int8 else precision, others or ())  # type: ignore[arg-type]
     if not quiet:
         typer.echo(f"engine: {translator.engine_name(options, bool(phrase))}", err=True)
     for chunk in [text] if text else stdin_lines():

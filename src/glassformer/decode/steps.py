@@ -1,7 +1,10 @@
 """What a search needs to know of a model: feed tokens, get scores, reorder rows."""
 
+import math
+from collections.abc import Sequence
 from typing import Protocol
 
+import torch
 from torch import Tensor
 
 
@@ -18,3 +21,18 @@ class Steps(Protocol):
     def select(self, rows: Tensor, sentences: Tensor | None = None) -> None:
         """Row i becomes what row `rows[i]` was; `sentences` says which sentences are left, where some have ended."""
         ...
+
+
+class TogetherSteps:
+    """Several running decoders as one (an ensemble): what may follow has the mean of the probabilities they give it."""
+
+    def __init__(self, parts: Sequence[Steps]) -> None:
+        self.parts = parts
+
+    def step(self, ids: Tensor) -> Tensor:
+        log_p = torch.stack([part.step(ids).float().log_softmax(dim=-1) for part in self.parts])
+        return log_p.logsumexp(dim=0) - math.log(len(self.parts))
+
+    def select(self, rows: Tensor, sentences: Tensor | None = None) -> None:
+        for part in self.parts:
+            part.select(rows, sentences)

@@ -1,5 +1,6 @@
 """Which engine runs a model: the fastest that can, unless one is named; the name of what is given says which it is."""
 
+from collections.abc import Sequence
 from typing import Literal
 
 import torch
@@ -26,24 +27,27 @@ def choose_backend(
     options: DecodeOptions | None = None,
     engine: Engine = "auto",
     precision: Precision = "auto",
+    others: Sequence[EncoderDecoder] = (),
 ) -> Backend:
     """Our C++ where it can run the model with these options, else CTranslate2, else torch.
 
-    In int8 where the model is on a CPU; in fp32 CTranslate2 is the fastest.
+    In int8 where the model is on a CPU; in fp32 CTranslate2 is the fastest. With `others` the model answers as one.
     """
     options, on_cpu = options or DecodeOptions(), next(model.parameters()).device.type == "cpu"
-    native, ctranslate2 = _why_no_native(model, options, precision), _why_no_ctranslate2(model, options, on_cpu)
+    reasons = (_why_no_native(each, options, precision) for each in (model, *others))
+    native = next((reason for reason in reasons if reason is not None), None)
+    ctranslate2 = "it runs one model at a time" if others else _why_no_ctranslate2(model, options, on_cpu)
     for name, told, reason in (("c++", "The C++ engine", native), ("ctranslate2", "CTranslate2", ctranslate2)):
         if engine == name and reason is not None:
             raise UserError(f"{told} cannot run this: {reason}.", "Set the engine to torch, or to auto.")
     if engine in ("auto", "c++") and native is None:
-        return NativeBackend(model)
+        return NativeBackend(model, others)
     if engine in ("auto", "ctranslate2") and ctranslate2 is None:
         return CTranslate2Backend(model, "float32" if precision == "fp32" else "int8")
     # Who asks for torch by name wants the model as it is.
     if precision == "int8" or (precision == "auto" and engine != "torch" and on_cpu and can_run_int8()):
-        return TorchBackend(quantise_int8(model), name="torch int8")
-    return TorchBackend(model)
+        return TorchBackend(quantise_int8(model), name="torch int8", others=[quantise_int8(each) for each in others])
+    return TorchBackend(model, others=others)
 
 
 def choose_decoder(model: DecoderOnly, precision: Precision = "auto") -> tuple[DecoderOnly, str]:

@@ -67,20 +67,7 @@ extern "C" void glassformer_linear(const Linear *w, const float *x, int64_t d, i
 // The logarithm of the sum of each row's exponentials.
 extern "C" void glassformer_log_totals(const float *scores, int64_t n, int64_t rows, float *out, int n_threads) {
 #pragma omp parallel for num_threads(n_threads)
-    for (int64_t r = 0; r < rows; r++) {
-        const float *row = scores + r * n;
-        Floats most = all(-INFINITY), sum = all(0.f);
-        for (int64_t i = 0; i < n; i += LANES) {
-            const Mask m = left(n - i);
-            most = larger(most, only(m, load(m, row + i), -INFINITY));
-        }
-        const float highest = largest(most);
-        for (int64_t i = 0; i < n; i += LANES) {
-            const Mask m = left(n - i);
-            sum = sum + only(m, exp_of(load(m, row + i) - all(highest)), 0.f);
-        }
-        out[r] = highest + std::log(total(sum));
-    }
+    for (int64_t r = 0; r < rows; r++) out[r] = log_total(scores + r * n, n);
 }
 
 extern "C" void glassformer_stack(const Stack *stack, const Call *call, int n_threads) {

@@ -99,7 +99,7 @@ FUNCTIONS = {
     "attend": (c_void_p, c_void_p, c_void_p, c_int64, c_int, c_int, c_int, c_void_p, N_THREADS),
     "activate": (c_void_p, c_void_p, c_int64, c_int, c_int, N_THREADS),
     "add": (c_void_p, c_void_p, c_void_p, c_int64, c_int, POINTER(Norm), N_THREADS),
-    "translate": (POINTER(Translator), POINTER(Texts)),
+    "translate": (POINTER(Translator), c_int, POINTER(Texts)),
 }
 
 

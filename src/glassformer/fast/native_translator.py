@@ -1,6 +1,7 @@
-"""A translator that runs in C++ with 8-bit weights, from the ids of a source to the ids of its answers."""
+"""Translators that run in C++ with 8-bit weights, from the ids of a source to the ids of its answers."""
 
 import threading
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from ctypes import byref
 
@@ -18,7 +19,7 @@ from glassformer.model import EncoderDecoder
 from glassformer.model.inputs import Tokens
 from glassformer.model.positions import LearnedPositions
 from glassformer.model.settings import TokensSettings
-from glassformer.tasks.backend import Request, fit_options
+from glassformer.tasks.backend import Request, fit_options, together
 
 # Of a call. Enough hypotheses for weights to be read once for many, few enough to stay in the cache; and no more of
 # anything than fits into memory, however long sources and answers are.
@@ -44,19 +45,19 @@ def cannot_translate(model: EncoderDecoder) -> str | None:
 
 
 class NativeBackend:
-    """Each core takes a few texts at a time, and the next ones when it is done: none waits for another."""
+    """Each core takes a few texts at a time, and the next ones when it is done: none waits for another.
 
-    name = "C++ int8"
+    With `others` of the same vocabulary the model answers together with them, as one.
+    """
+
     is_shareable = True
 
-    def __init__(self, model: EncoderDecoder) -> None:
-        reason = cannot_translate(model)
-        require(reason is None, f"The C++ engine cannot run this model: {reason}.", "Use another engine.")
-        self.model, settings = model, model.settings
-        self.encoder = PackedStack(model.encoder, settings.encoder)
-        self.decoder = PackedStack(model.decoder, settings.decoder)
-        self.head = PackedLinear(model.head.w)
-        self.source, self.target = _Words(model.source), _Words(model.target)
+    def __init__(self, model: EncoderDecoder, others: Sequence[EncoderDecoder] = ()) -> None:
+        self.packed = [_Packed(each) for each in (model, *others)]
+        sizes = sorted({packed.target.table.shape[0] for packed in self.packed})
+        told = " and ".join(map(str, sizes))
+        require(len(sizes) == 1, f"The models have vocabularies of {told} tokens.", "Models of one answer together.")
+        self.name = together("C++ int8", len(self.packed))
         self.pool = ThreadPoolExecutor(n_cores(), "translate")
 
     @staticmethod
@@ -80,33 +81,54 @@ class NativeBackend:
 
     def _run(self, batch: list[Request], options: DecodeOptions) -> list[list[Hypothesis]]:
         n, n_prefix = len(batch), len(batch[0].prefix)
-        options = fit_options(self.model, n_prefix, options)
+        for packed in self.packed:
+            options = fit_options(packed.model, n_prefix, options)
         sources = [[*r.source, END] for r in batch]
-        self._check(sources, [(START, *r.prefix) for r in batch])
         longest = n_prefix + options.max_len
-        source, target = self.source.positions(max(map(len, sources))), self.target.positions(longest)
+        positions = []  # held here: what is given to C++ are addresses
+        for packed in self.packed:
+            packed.check(sources, [(START, *r.prefix) for r in batch])
+            positions.append((packed.source.positions(max(map(len, sources))), packed.target.positions(longest)))
         flat = np.array([i for ids in sources for i in ids], dtype=np.int32)
         begins = np.cumsum([0, *map(len, sources)], dtype=np.int64)
         prefixes = np.array([r.prefix for r in batch], dtype=np.int32)
         ids = np.empty((n, options.nbest, longest), dtype=np.int32)
         lengths, scores = np.empty((n, options.nbest), np.int32), np.empty((n, options.nbest), np.float32)
-        translator = native.Translator(
-            self.encoder.struct, self.decoder.struct, self.source.struct(source), self.target.struct(target),
-            self.head.struct, START, END,
-        )  # fmt: skip
+        structs = [packed.struct(*each) for packed, each in zip(self.packed, positions, strict=True)]
+        translators = (native.Translator * len(structs))(*structs)
         asked = native.Texts(
             *(a.ctypes.data for a in (flat, begins, prefixes)),
             n, n_prefix, options.beam, options.nbest, options.max_len, options.no_repeat, options.length_penalty,
             *(a.ctypes.data for a in (ids, lengths, scores)),
         )  # fmt: skip
-        if native.library().glassformer_translate(byref(translator), byref(asked)):
+        if native.library().glassformer_translate(translators, len(structs), byref(asked)):
             raise MemoryError
         return [
             [Hypothesis(ids[i, j, : lengths[i, j]].tolist(), float(scores[i, j])) for j in np.flatnonzero(row >= 0)]
             for i, row in enumerate(lengths)
         ]
 
-    def _check(self, sources: list[list[int]], prefixes: list[tuple[int, ...]]) -> None:
+
+class _Packed:
+    """One model as C++ reads it."""
+
+    def __init__(self, model: EncoderDecoder) -> None:
+        reason = cannot_translate(model)
+        require(reason is None, f"The C++ engine cannot run this model: {reason}.", "Use another engine.")
+        self.model, settings = model, model.settings
+        self.encoder = PackedStack(model.encoder, settings.encoder)
+        self.decoder = PackedStack(model.decoder, settings.decoder)
+        self.head = PackedLinear(model.head.w)
+        self.source, self.target = _Words(model.source), _Words(model.target)
+
+    def struct(self, source: Tensor, target: Tensor) -> native.Translator:
+        """With these positions."""
+        return native.Translator(
+            self.encoder.struct, self.decoder.struct, self.source.struct(source), self.target.struct(target),
+            self.head.struct, START, END,
+        )  # fmt: skip
+
+    def check(self, sources: list[list[int]], prefixes: list[tuple[int, ...]]) -> None:
         """C++ looks up what it is told: an id that there is not would be read from anywhere."""
         for rows, words in ((sources, self.source), (prefixes, self.target)):
             size = words.table.shape[0]

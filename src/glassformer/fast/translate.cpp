@@ -1,4 +1,5 @@
-// A translator in 8-bit whole numbers: texts in, the best answers out, the search included, all on one thread.
+// Translators in 8-bit whole numbers: texts in, the best answers out, the search included, all on one thread. Several
+// that know the same words answer together: what may follow has the mean of the probabilities that they give it.
 //
 // The texts of a call run side by side: a step of the search takes the open hypotheses of all of them through the
 // decoder, whose weights are so read once for all, and a text that has its answers leaves. A hypothesis has no keys and
@@ -97,16 +98,14 @@ static Linear part_of(const Linear &w, int block, int n_blocks) {
             std::min(16 * n_blocks, w.n_out - first)};
 }
 
-class Worker {
+// One translator on its way through the texts.
+class Running {
     const Translator &t;
     const Texts &asked;
     std::vector<uint8_t> q;
     std::vector<float> scale, row, x, z, queries, hidden, gate, weights, scores;
     std::vector<std::vector<float>> memories;           // for each layer of the decoder keys and values of all sources
     std::vector<std::vector<std::vector<float>>> kept;  // for each layer and step keys and values of its rows
-    std::vector<Hypothesis> open;
-    std::vector<std::vector<Answer>> ended;
-    std::vector<char> best_ended;
 
     void quantise(const float *from, int d, int64_t rows, const Norm *norm) {
         uint8_t *to = room(q, rows * padded(d));
@@ -158,6 +157,9 @@ class Worker {
         if (words.norm.weight) norm_row(words.norm, to, d, to);
     }
 
+  public:
+    Running(const Translator &t, const Texts &asked) : t(t), asked(asked), kept(t.decoder.n_layers) {}
+
     void encode() {
         const Stack &s = t.encoder;
         const int d_q = s.h * s.d_k, d_kv = s.h_kv * s.d_k, d_qkv = d_q + d_kv + s.h_kv * s.d_v, d_z = s.h * s.d_v;
@@ -193,17 +195,14 @@ class Worker {
         }
     }
 
-    // The last words of all open hypotheses through the decoder, to its states in x.
-    void decode(int64_t step) {
+    // The last words of all open hypotheses through the decoder, ready to speak of what may follow.
+    void decode(int64_t step, const std::vector<Hypothesis> &open) {
         const Stack &s = t.decoder;
         const int d_q = s.h * s.d_k, d_kv = s.h_kv * s.d_k, d_memory = d_kv + s.h_kv * s.d_v, d_qkv = d_q + d_memory;
         const int d_z = s.h * s.d_v;
         const int64_t rows = open.size();
         room(x, rows * s.d_model);
-        for (int64_t r = 0; r < rows; r++) {
-            open[r].rows.push_back(r);
-            enter(t.target, s.d_model, r, step ? open[r].ids.back() : t.start, step);
-        }
+        for (int64_t r = 0; r < rows; r++) enter(t.target, s.d_model, r, step ? open[r].ids.back() : t.start, step);
         for (int l = 0; l < s.n_layers; l++) {
             const Layer &layer = s.layers[l];
             beside(s, layer.attention_norm, layer.o, z, d_z, rows, [&] {
@@ -239,7 +238,25 @@ class Worker {
             feed_forward(s, layer, rows);
         }
         if (s.last.weight) settle(s.last, s.d_model, rows);
+        quantise(x.data(), s.d_model, rows, nullptr);
     }
+
+    // The scores of some blocks of words, for each row one after the other.
+    float *speak(int block, int n_blocks, int64_t rows) {
+        const Linear some = part_of(t.head, block, n_blocks);
+        project(some, rows, room(scores, rows * some.n_out));
+        return scores.data();
+    }
+};
+
+class Worker {
+    const Translator &t;  // the first, whose words and marks are those of all
+    const Texts &asked;
+    std::vector<Running> running;
+    std::vector<float> shares;
+    std::vector<Hypothesis> open;
+    std::vector<std::vector<Answer>> ended;
+    std::vector<char> best_ended;
 
     // What would complete a series of words that the hypothesis has already.
     std::vector<int32_t> forbidden(const Hypothesis &h) {
@@ -257,21 +274,46 @@ class Worker {
         std::vector<Seen> seen(rows);
         std::vector<std::vector<int32_t>> not_these;
         for (const Hypothesis &h : open) not_these.push_back(forbidden(h));
-        quantise(x.data(), t.decoder.d_model, rows, nullptr);
+        if (running.size() > 1) return speak_together(std::move(seen), not_these);
         for (int block = 0; block < blocks_of(t.head); block += WORDS) {
-            const Linear some = part_of(t.head, block, WORDS);
-            const int first = 16 * block;
-            project(some, rows, room(scores, rows * some.n_out));
+            const int first = 16 * block, n = part_of(t.head, block, WORDS).n_out;
+            float *scores = running[0].speak(block, WORDS, rows);
             for (int64_t r = 0; r < rows; r++) {
-                float *own = &scores[r * some.n_out];
+                float *own = scores + r * n;
                 for (int32_t word : not_these[r])
-                    if (word >= first && word < first + some.n_out) own[word - first] = -INFINITY;
-                look(own, some.n_out, first, r, 2 * asked.beam, seen[r]);
+                    if (word >= first && word < first + n) own[word - first] = -INFINITY;
+                look(own, n, first, r, 2 * asked.beam, seen[r]);
             }
         }
         for (Seen &each : seen) {
             const float total = each.most + std::log(each.sum);
             for (Candidate &c : each.best) c.score -= total;
+        }
+        return seen;
+    }
+
+    // The same of several translators, by the sums of the probabilities that they give each word.
+    std::vector<Seen> speak_together(std::vector<Seen> seen, const std::vector<std::vector<int32_t>> &not_these) {
+        const int64_t rows = open.size(), n = t.head.n_out;
+        std::fill_n(room(shares, rows * n), rows * n, 0.f);
+        for (Running &each : running) {
+            const float *scores = each.speak(0, blocks_of(t.head), rows);
+            for (int64_t r = 0; r < rows; r++) {
+                const Floats total = all(log_total(scores + r * n, n));
+                for (int64_t i = 0; i < n; i += LANES) {
+                    const Mask m = left(n - i);
+                    float *to = &shares[r * n + i];
+                    store(m, load(m, to) + exp_of(load(m, scores + r * n + i) - total), to);
+                }
+            }
+        }
+        for (int64_t r = 0; r < rows; r++) {
+            float *own = &shares[r * n], sum = 0;
+            for (int32_t word : not_these[r]) own[word] = 0;
+#pragma omp simd reduction(+ : sum)
+            for (int64_t i = 0; i < n; i++) sum += own[i];
+            look(own, n, 0, r, 2 * asked.beam, seen[r]);
+            for (Candidate &c : seen[r].best) c.score = std::log(c.score / sum);
         }
         return seen;
     }
@@ -312,14 +354,17 @@ class Worker {
     }
 
   public:
-    Worker(const Translator &t, const Texts &asked)
-        : t(t), asked(asked), kept(t.decoder.n_layers), ended(asked.n), best_ended(asked.n) {}
+    Worker(const Translator *all, int n, const Texts &asked)
+        : t(all[0]), asked(asked), ended(asked.n), best_ended(asked.n) {
+        for (int i = 0; i < n; i++) running.emplace_back(all[i], asked);
+    }
 
     void run() {
-        encode();
+        for (Running &each : running) each.encode();
         for (int64_t i = 0; i < asked.n; i++) open.push_back({i, 0, {}, {}});
         for (int64_t step = 0; !open.empty() && step < asked.n_prefix + asked.max_len; step++) {
-            decode(step);
+            for (int64_t r = 0; r < (int64_t)open.size(); r++) open[r].rows.push_back(r);
+            for (Running &each : running) each.decode(step, open);
             if (step < asked.n_prefix) {
                 for (Hypothesis &h : open) h.ids.push_back(asked.prefixes[h.text * asked.n_prefix + step]);
                 continue;
@@ -346,9 +391,9 @@ class Worker {
 };
 
 // Not zero: there is too little memory.
-extern "C" int glassformer_translate(const Translator *translator, const Texts *asked) {
+extern "C" int glassformer_translate(const Translator *translators, int n, const Texts *asked) {
     try {
-        Worker(*translator, *asked).run();
+        Worker(translators, n, *asked).run();
         return 0;
     } catch (const std::bad_alloc &) {
         return 1;

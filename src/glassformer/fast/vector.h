@@ -73,6 +73,18 @@ static inline __m128 four_dots(const float *a, const Number *const b[4], int d) 
     return _mm_add_ps(_mm256_castps256_ps128(halves), _mm256_extractf128_ps(halves, 1));
 }
 
+// The logarithm of the sum of n exponentials.
+static float log_total(const float *scores, int64_t n) {
+    Floats most = all(-INFINITY), sum = all(0.f);
+    for (int64_t i = 0; i < n; i += LANES) most = larger(most, only(left(n - i), load(left(n - i), scores + i), -INFINITY));
+    const float highest = largest(most);
+    for (int64_t i = 0; i < n; i += LANES) {
+        const Mask m = left(n - i);
+        sum = sum + only(m, exp_of(load(m, scores + i) - all(highest)), 0.f);
+    }
+    return highest + std::log(total(sum));
+}
+
 static void norm_row(const Norm &norm, const float *x, int d, float *out) {
     float sum = 0, squares = 0;
     if (norm.bias) {

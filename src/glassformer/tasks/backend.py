@@ -1,5 +1,6 @@
 """Engines that answer whole requests: the torch engine here and CTranslate2 in `fast/` are peers with one face."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -14,6 +15,7 @@ from glassformer.decode.choose import SEEDS_APART
 from glassformer.decode.options import DecodeOptions, Hypothesis
 from glassformer.decode.phrases import Phrase, phrase_search
 from glassformer.decode.sample import sample_search
+from glassformer.decode.steps import Steps, TogetherSteps
 from glassformer.errors import require
 from glassformer.model import EncoderDecoder, Memory
 from glassformer.model.positions import LearnedPositions
@@ -59,12 +61,20 @@ class DecoderSteps:
 
 
 class TorchBackend:
-    """The model itself, in fp32 or whatever its weights are."""
+    """The model itself, in fp32 or whatever its weights are; `others` of the same vocabulary answer with it as one."""
 
     is_shareable = False
 
-    def __init__(self, model: EncoderDecoder, batch_tokens: int = 2048, name: str = "torch fp32") -> None:
-        self.model, self.batch_tokens, self.name = model.eval(), batch_tokens, name
+    def __init__(
+        self,
+        model: EncoderDecoder,
+        batch_tokens: int = 2048,
+        name: str = "torch fp32",
+        others: Sequence[EncoderDecoder] = (),
+    ) -> None:
+        self.models = [model.eval(), *(other.eval() for other in others)]
+        self.batch_tokens = batch_tokens
+        self.name = together(name, len(self.models))
 
     @torch.inference_mode()
     def generate(self, requests: list[Request], options: DecodeOptions) -> list[list[Hypothesis]]:
@@ -81,26 +91,38 @@ class TorchBackend:
         return answers
 
     def _generate(self, batch: list[Request], rows: list[int], options: DecodeOptions) -> list[list[Hypothesis]]:
-        device = next(self.model.parameters()).device
-        ids, keep = pad([np.asarray(r.source, dtype=np.int64) for r in batch], after=END)
-        memory = self.model.encode(ids.to(device), None if bool(keep.all()) else keep.to(device))
+        device = next(self.models[0].parameters()).device
         prefix = torch.tensor([[START, *r.prefix] for r in batch], device=device)
-        options = fit_options(self.model, prefix.shape[1] - 1, options)
+        for model in self.models:
+            options = fit_options(model, prefix.shape[1] - 1, options)
         capacity = prefix.shape[1] + options.max_len
         if options.sample:
-            steps = DecoderSteps(self.model, memory, options.nbest, capacity)
+            steps = self._start(batch, options.nbest, capacity)
             first = int(torch.randint(2**31, ())) if options.seed is None else options.seed
             seeds = [first + SEEDS_APART * row + j for row in rows for j in range(options.nbest)]
             found = sample_search(steps, prefix, options, END, seeds)
         elif batch[0].phrases:
-            steps = DecoderSteps(self.model, memory, options.beam, capacity + sum(map(len, batch[0].phrases)))
+            steps = self._start(batch, options.beam, capacity + sum(map(len, batch[0].phrases)))
             found = [phrase_search(steps, prefix, batch[0].phrases, options, END)]
         else:
-            found = beam_search(DecoderSteps(self.model, memory, options.beam, capacity), prefix, options, END)
+            found = beam_search(self._start(batch, options.beam, capacity), prefix, options, END)
         return [
             [Hypothesis([*request.prefix, *h.ids], h.score) for h in hypotheses]
             for request, hypotheses in zip(batch, found, strict=True)
         ]
+
+    def _start(self, batch: list[Request], width: int, capacity: int) -> Steps:
+        """Decoders that have read the sources, with `width` rows for each."""
+        device = next(self.models[0].parameters()).device
+        ids, keep = pad([np.asarray(r.source, dtype=np.int64) for r in batch], after=END)
+        ids, maybe_keep = ids.to(device), None if bool(keep.all()) else keep.to(device)
+        running = [DecoderSteps(model, model.encode(ids, maybe_keep), width, capacity) for model in self.models]
+        return running[0] if len(running) == 1 else TogetherSteps(running)
+
+
+def together(name: str, n_models: int) -> str:
+    """The name of an engine that so many models answer through as one."""
+    return name if n_models == 1 else f"{name}, {n_models} models together"
 
 
 def fit_options(model: EncoderDecoder, n_prefix: int, options: DecodeOptions) -> DecodeOptions:
