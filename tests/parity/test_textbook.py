@@ -68,6 +68,17 @@ def test_the_fused_core_gives_the_textbook_numbers_and_gradients(
 
 
 @HEADS
+def test_in_mixed_precision_a_cpu_attends_in_fp32(heads: tuple[int, int, int, int]) -> None:
+    q, k, v = (t.detach().bfloat16() for t in inputs(heads))
+    mask = random_mask((B, 1, N, M))
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        fused = ScaledDotProduct()(q, k, v, mask)
+        assert (q.float() @ k.float()[:, :1].mT).dtype == torch.bfloat16  # all around it goes on as before
+    assert fused.dtype == torch.float32
+    close(fused, textbook(q.float(), k.float(), v.float(), mask)[0])
+
+
+@HEADS
 def test_the_causal_flag_is_the_look_ahead_mask(heads: tuple[int, int, int, int]) -> None:
     q, k, v = inputs(heads)
     k, v = k[:, :, :N], v[:, :, :N]

@@ -5,6 +5,7 @@ b batch, n query length, m key length, h heads, h_kv key/value heads, d_k width 
 
 import math
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -39,6 +40,9 @@ class ScaledDotProduct(nn.Module):
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None, causal: bool = False) -> Tensor:
         """`causal` is the look-ahead mask without a tensor, for n = m; it keeps the fastest kernels."""
+        if q.device.type == "cpu" and torch.is_autocast_enabled("cpu"):  # torch's kernel there is far slower in bf16
+            with torch.autocast("cpu", enabled=False):
+                return self.forward(q.float(), k.float(), v.float(), mask, causal)
         if q.shape[1] != k.shape[1]:  # grouped heads: each key/value head serves several query heads
             k, v = (t.repeat_interleave(q.shape[1] // t.shape[1], dim=1) for t in (k, v))
         p = self.dropout * self.strength if self.training else 0.0
