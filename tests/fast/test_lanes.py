@@ -17,7 +17,7 @@ SOME = "shape or rounded_layers or sums or activation or company or alone or chu
 @needs_compiler
 @pytest.mark.skipif("avx512_vnni" not in Path("/proc/cpuinfo").read_text(), reason="all tests are of this form here")
 def test_eight_numbers_at_a_time() -> None:
-    run = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", SOME, *FILES]
+    run = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-k", SOME, *FILES]
     done = subprocess.run(
         run,
         env={**os.environ, "GLASSFORMER_CXXFLAGS": "-mno-avx512f"},
