@@ -2,7 +2,7 @@
 
     python -m benchmarks.multi30k --tiny --seeds 1 2     # the published shape, tokenised files; up to 2 hours a seed
     python -m benchmarks.multi30k --tiny --recipe recipes/multi30k-from-en-de.toml     # another shape on the same files
-    python -m benchmarks.multi30k --tiny --recipe recipes/multi30k-together.toml --seeds 1 2 --together
+    python -m benchmarks.multi30k --tiny --recipe recipes/multi30k-wide-together.toml --seeds 1 2 --together
     python -m benchmarks.multi30k --minutes 15           # raw files, nothing but --minutes given
 
 With --tiny the published 41.02 is what to compare with (lowercased tokenised BLEU, beam 5); else it is cased sacreBLEU.
