@@ -5,11 +5,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+from torch import Tensor
 
 from glassformer import config
+from glassformer.data.batch import PairBatch
 from glassformer.data.check import check_pairs
 from glassformer.data.documents import check_documents, open_documents
 from glassformer.data.pairs import open_pairs
+from glassformer.model import EncoderDecoder
 from glassformer.tasks.complete import CompleteRecipe
 from glassformer.tasks.plan import (
     CHARACTERS_A_TOKEN,
@@ -22,6 +26,7 @@ from glassformer.tasks.plan import (
 from glassformer.tasks.text import TextFiles
 from glassformer.tasks.train_complete import train_complete
 from glassformer.tasks.train_translate import TrainingFiles, train_translate
+from glassformer.tasks.translate import TranslateJob
 from tests.tasks.corpus import tiny_recipe, write_tsv
 
 
@@ -49,6 +54,23 @@ def test_the_plan_is_about_the_model_that_would_be_trained(tmp_path: Path) -> No
     assert plan.megabytes > 50
     assert plan.steps == LEAST_STEPS
     assert f"{plan.n_parameters:,} parameters" in str(plan)
+
+
+@pytest.mark.parametrize(("precision", "mixed"), [("fp32", False), ("bf16", True)])
+def test_the_plan_is_measured_in_the_precision_of_training(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, precision: str, mixed: bool
+) -> None:
+    seen: list[bool] = []
+    whole = TranslateJob.loss_of
+
+    def spy(model: EncoderDecoder, batch: PairBatch, smoothing: float) -> Tensor:
+        seen.append(torch.is_autocast_enabled("cpu"))
+        return whole(model, batch, smoothing)
+
+    monkeypatch.setattr(TranslateJob, "loss_of", staticmethod(spy))
+    found = check_pairs(open_pairs([write_tsv(tmp_path / "pairs.tsv")]))
+    plan_translation(found, tiny_recipe(train={"batch_tokens": 256, "precision": precision}))
+    assert set(seen) == {mixed}
 
 
 @pytest.mark.parametrize("accumulate", [1, 4])

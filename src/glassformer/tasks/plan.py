@@ -21,7 +21,7 @@ from glassformer.tasks.text import model_settings as text_settings
 from glassformer.tasks.text import resolved
 from glassformer.tasks.translate import TranslateJob, TranslateRecipe, automatic_translate_size
 from glassformer.tasks.translate_model import model_settings
-from glassformer.train.machine import keep_memory
+from glassformer.train.machine import autocast, keep_memory
 from glassformer.train.optim import build_optimizer
 from glassformer.train.settings import TrainSettings
 
@@ -119,7 +119,7 @@ def _plan(
 def _seconds_a_step(
     settings: ModelSettings, train: TrainSettings, loss: Callable[[nn.Module], Tensor]
 ) -> tuple[float, int]:
-    """Of a new model, and how many parameters it has."""
+    """Of a new model in the precision that training would have, and how many parameters it has."""
     keep_memory()
     model = build(settings)
     model.train()
@@ -127,7 +127,9 @@ def _seconds_a_step(
     times = []
     for _ in range(4):
         began = time.monotonic()
-        loss(model).backward()  # type: ignore[no-untyped-call]
+        with autocast(train.precision, torch.device("cpu")):
+            mean = loss(model)
+        mean.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
         times.append(time.monotonic() - began)
