@@ -22,7 +22,12 @@ def main() -> None:
     parser.add_argument("--recipes", type=Path, nargs="+", default=RECIPES, help="each starts where the last one ends")
     parser.add_argument("--beam", type=int, default=8)
     parser.add_argument(
-        "--set", dest="changes", nargs="+", default=[], help="settings to change in all, as train.lr=2e-3"
+        "--set",
+        dest="changes",
+        nargs="+",
+        action="extend",
+        default=[],
+        help="settings to change in all, as train.lr=2e-3",
     )
     parser.add_argument("--out", type=Path, help="keep the models in this folder; one that is there stays as it is")
     parser.add_argument("--no-result", action="store_true", help="for trying it out: write no file")

@@ -29,7 +29,9 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=DEBIAN, help="the folder of the four IDX files")
     parser.add_argument("--minutes", type=float, nargs="+", default=[10, 115])
     parser.add_argument("--seeds", type=int, nargs="+", default=[1])
-    parser.add_argument("--set", dest="changes", nargs="+", default=[], help="settings of the recipe to change")
+    parser.add_argument(
+        "--set", dest="changes", nargs="+", action="extend", default=[], help="settings of the recipe to change"
+    )
     parser.add_argument(
         "--baselines", action="store_true", help="put the nearest neighbour beside it, which takes a minute"
     )

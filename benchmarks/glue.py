@@ -32,7 +32,9 @@ def main() -> None:
     parser.add_argument("--from", dest="start", help="a trained model to fine-tune")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1])
     parser.add_argument("--minutes", type=float, help="for each training; without it the recipe's epochs")
-    parser.add_argument("--set", dest="changes", nargs="+", default=[], help="settings of fine-tuning to change")
+    parser.add_argument(
+        "--set", dest="changes", nargs="+", action="extend", default=[], help="settings of fine-tuning to change"
+    )
     parser.add_argument("--no-scratch", action="store_true", help="leave out the model from scratch")
     parser.add_argument(
         "--choose-on-dev", action="store_true", help="choose the weights on dev, as published figures do"

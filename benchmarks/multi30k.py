@@ -46,7 +46,9 @@ def main() -> None:
     parser.add_argument("--recipe", type=Path, default=RECIPE, help="for --tiny")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1])
     parser.add_argument("--together", action="store_true", help="train the seeds side by side; they answer as one too")
-    parser.add_argument("--set", dest="changes", nargs="+", default=[], help="settings to change, as train.lr=2e-3")
+    parser.add_argument(
+        "--set", dest="changes", nargs="+", action="extend", default=[], help="settings to change, as train.lr=2e-3"
+    )
     parser.add_argument("--subset", type=int, help="train on so many pairs only, for trying it out")
     parser.add_argument("--penalties", type=float, nargs="+", default=[1.0], help="length penalties to choose from")
     parser.add_argument(

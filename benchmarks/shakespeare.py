@@ -25,7 +25,9 @@ PUBLISHED = {"shakespeare": 1.4697, "shakespeare-small": 1.88}  # nanoGPT: d_mod
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--small", action="store_true", help="nanoGPT's small shape and budget")
-    parser.add_argument("--set", dest="changes", nargs="+", default=[], help="settings to change, as train.lr=2e-3")
+    parser.add_argument(
+        "--set", dest="changes", nargs="+", action="extend", default=[], help="settings to change, as train.lr=2e-3"
+    )
     parser.add_argument("--out", type=Path, help="keep the model in this folder")
     parser.add_argument("--no-result", action="store_true", help="for trying it out: write no file")
     given = parser.parse_args()

@@ -24,7 +24,9 @@ def main() -> None:
     parser.add_argument("--speaker", default="theo", help="for --test speaker")
     parser.add_argument("--recipe", type=Path, default=RECIPE)
     parser.add_argument("--minutes", type=float, help="instead of the recipe's")
-    parser.add_argument("--set", dest="changes", nargs="+", default=[], help="settings to change, as train.lr=2e-3")
+    parser.add_argument(
+        "--set", dest="changes", nargs="+", action="extend", default=[], help="settings to change, as train.lr=2e-3"
+    )
     parser.add_argument("--out", type=Path, help="keep the model in this folder")
     parser.add_argument("--no-result", action="store_true", help="for trying it out: write no file")
     given = parser.parse_args()

@@ -18,6 +18,7 @@ FLOORS = [
     {"train", "tasks"},
     {"fast", "look", "exchange", "learn"},
     {"api"},
+    {"verify"},
     {"serve"},
     {"cli"},
 ]

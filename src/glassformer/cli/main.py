@@ -28,6 +28,7 @@ from glassformer.cli import (
     train,
     transcribe,
     translate,
+    verify,
 )
 from glassformer.errors import UserError
 
@@ -49,6 +50,7 @@ for verb in (
     transcribe.transcribe,
     listen.listen,
     evaluate.evaluate,
+    verify.verify,
     export.export,
     serve.serve,
     models.models,
