@@ -45,8 +45,8 @@ def test_more_data_never_means_fewer_steps(smaller: int) -> None:
 
 
 def test_the_plan_is_about_the_model_that_would_be_trained(tmp_path: Path) -> None:
-    found = check_pairs(open_pairs([write_tsv(tmp_path / "pairs.tsv")]))
-    plan = plan_translation(found, tiny_recipe(train={"batch_tokens": 256}))
+    files = open_pairs([write_tsv(tmp_path / "pairs.tsv")])
+    plan = plan_translation(files, check_pairs(files), tiny_recipe(train={"batch_tokens": 256}))
     assert plan.vocab_size >= 259
     assert plan.size == "tiny"
     assert plan.tokens_per_second > 0
@@ -68,9 +68,28 @@ def test_the_plan_is_measured_in_the_precision_of_training(
         return whole(model, batch, smoothing)
 
     monkeypatch.setattr(TranslateJob, "loss_of", staticmethod(spy))
-    found = check_pairs(open_pairs([write_tsv(tmp_path / "pairs.tsv")]))
-    plan_translation(found, tiny_recipe(train={"batch_tokens": 256, "precision": precision}))
+    files = open_pairs([write_tsv(tmp_path / "pairs.tsv")])
+    plan_translation(files, check_pairs(files), tiny_recipe(train={"batch_tokens": 256, "precision": precision}))
     assert set(seen) == {mixed}
+
+
+@pytest.mark.parametrize("sample", [60, 20_000])
+def test_the_plan_has_the_steps_of_the_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sample: int) -> None:
+    """Also where only some of the pairs are looked at."""
+    monkeypatch.setattr("glassformer.tasks.plan.SAMPLE", sample)
+    monkeypatch.setattr("glassformer.tasks.plan.LEAST_STEPS", 1)
+    steps: list[int] = []
+
+    def remember(tokens_an_epoch: float, steps_an_epoch: float) -> int:
+        steps.append(automatic_steps(tokens_an_epoch, steps_an_epoch))
+        return 1
+
+    files, recipe = open_pairs([write_tsv(tmp_path / "pairs.tsv")]), tiny_recipe(train={"batch_tokens": 64})
+    plan = plan_translation(files, check_pairs(files), recipe)
+    monkeypatch.setattr("glassformer.tasks.train_translate.automatic_steps", remember)
+    unbounded = tiny_recipe(train={"batch_tokens": 64, "steps": None})
+    train_translate(TrainingFiles(files, files), unbounded, tmp_path / "out", device="cpu", quiet=True)
+    assert plan.steps == pytest.approx(steps[0], rel=0.1)
 
 
 @pytest.mark.parametrize("accumulate", [1, 4])

@@ -156,7 +156,7 @@ def _pairs(
 
     files = open_pairs(data, source, target)
     found = check_pairs(files, open_pairs(valid, source, target) if valid else None)
-    return _with_plan(found, explain(found), plan_translation(found) if with_plan else None)
+    return _with_plan(found, explain(found), plan_translation(files, found) if with_plan else None)
 
 
 def _with_plan(found: Any, words: str, plan: "Plan | None") -> tuple[dict[str, Any], str]:

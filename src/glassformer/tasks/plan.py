@@ -1,32 +1,38 @@
 """What a training would be: vocabulary, size, steps, memory and minutes, measured on this machine."""
 
+import random
 import sys
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 
-from glassformer.data.batch import PairBatch
 from glassformer.data.check import PairReport
 from glassformer.data.documents import DocumentReport
+from glassformer.data.pairs import Pair, PairFiles
 from glassformer.data.tokenizer import automatic_size
 from glassformer.data.windows import WindowBatch
 from glassformer.model import DecoderOnly, EncoderDecoder, build, count_parameters
-from glassformer.model.settings import EncoderDecoderSettings, ModelSettings
+from glassformer.model.settings import ModelSettings
 from glassformer.tasks.complete import COMPLETE, CompleteRecipe
 from glassformer.tasks.complete import loss_of as complete_loss
+from glassformer.tasks.prepare import Pairs, encode_pairs, make_tokenizers, usable_pairs
 from glassformer.tasks.text import model_settings as text_settings
 from glassformer.tasks.text import resolved
 from glassformer.tasks.translate import TranslateJob, TranslateRecipe, automatic_translate_size
 from glassformer.tasks.translate_model import model_settings
 from glassformer.train.machine import autocast, keep_memory
 from glassformer.train.optim import build_optimizer
+from glassformer.train.plan import measure_step
 from glassformer.train.settings import TrainSettings
 
 # Tokens that a training reads by default; less data is read more often, but not more than so many times.
 TOKENS, MOST_EPOCHS, LEAST_STEPS = 25_000_000, 60, 1500
+SAMPLE = 20_000  # pairs that a plan looks at
 CHARACTERS_A_TOKEN = 4.0  # of byte-pair encoding on European text; a plan needs no more
 
 
@@ -56,33 +62,39 @@ def automatic_steps(tokens_an_epoch: float, steps_an_epoch: float) -> int:
     return max(LEAST_STEPS, round(epochs * steps_an_epoch))
 
 
-def plan_translation(found: PairReport, recipe: TranslateRecipe | None = None) -> Plan:
-    """Train a model of the proposed size for a few steps on made-up sentences of the data's lengths, and reckon."""
+def plan_translation(files: PairFiles, found: PairReport, recipe: TranslateRecipe | None = None) -> Plan:
+    """Learn a vocabulary from some of the pairs, train the proposed model on them for a moment, and reckon."""
     recipe = recipe or TranslateRecipe()
     characters = found.source.characters.total + found.target.characters.total
     vocab_size = recipe.tokenizer.size or automatic_size(characters)
     size = automatic_translate_size(found.n_pairs) if recipe.size == "auto" else recipe.size
-    settings = model_settings(replace(recipe, size=size), vocab_size, vocab_size)
-    lengths = [2 + round(side.characters.mean / CHARACTERS_A_TOKEN) for side in (found.source, found.target)]
-    batch = _made_up_pairs(settings, lengths[0], lengths[1], recipe.train.batch_tokens)
-
-    def loss(model: nn.Module) -> Tensor:
+    with tempfile.TemporaryDirectory() as folder:
+        some = _some_of(usable_pairs(files), found.n_pairs)
+        tokenizers = make_tokenizers(some, replace(recipe.tokenizer, size=vocab_size))
+        data, _ = encode_pairs(some, tokenizers, Path(folder) / "some", recipe.max_tokens)
+        model = build(model_settings(replace(recipe, size=size), vocab_size, vocab_size, tokenizers.joint))
         assert isinstance(model, EncoderDecoder)
-        return TranslateJob.loss_of(model, batch, recipe.train.label_smoothing) / batch.n_tokens
+        keep_memory()
+        job = TranslateJob(model, data, data, recipe.train)
+        seconds = measure_step(job, recipe.train) * recipe.train.accumulate
+        n_tokens, n_batches = int(job.lengths[-1].sum()), len(job.plan_epoch(0))
+    tokens_a_step = n_tokens / n_batches * recipe.train.accumulate
+    tokens_an_epoch = n_tokens * found.n_pairs / len(data)
+    return _plan(vocab_size, size, count_parameters(model), tokens_an_epoch, seconds, tokens_a_step)
 
-    seconds, n_parameters = _seconds_a_step(settings, recipe.train, loss)
-    tokens_a_step = recipe.train.batch_tokens * lengths[1] / max(lengths) * recipe.train.accumulate
-    return _plan(vocab_size, size, n_parameters, found.n_pairs * lengths[1], seconds, tokens_a_step)
 
+def _some_of(pairs: Pairs, n: int) -> Pairs:
+    """About so many of n pairs that a moment is enough for them, the same each time, from everywhere."""
 
-def _made_up_pairs(settings: EncoderDecoderSettings, n_source: int, n_target: int, batch_tokens: int) -> PairBatch:
-    rows = max(1, batch_tokens // max(n_source, n_target))
-    source, target = (torch.randint(3, settings.target.vocab_size, (rows, n)) for n in (n_source, n_target))
-    return PairBatch(source, None, target, target, target.numel())
+    def some() -> Iterator[Pair]:
+        chance = random.Random(1)
+        return (pair for pair in pairs() if n <= SAMPLE or chance.random() < SAMPLE / n)
+
+    return some
 
 
 def plan_completion(found: DocumentReport, recipe: CompleteRecipe | None = None) -> Plan:
-    """The same for a language model, on a made-up text."""
+    """The same for a language model, on a made-up text: all its batches are alike."""
     recipe = resolved(recipe or CompleteRecipe(), found)
     vocab_size = recipe.tokenizer.size or automatic_size(found.n_characters)
     rows = max(1, recipe.train.batch_tokens // recipe.context)
