@@ -1,6 +1,7 @@
 """From a file of pairs to a model directory, end to end, on a language pair of our own."""
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -76,7 +77,7 @@ def test_picture(run: Path) -> None:
 
 def test_recipe_reads_back_as_it_was(run: Path) -> None:
     read: TranslateRecipe = config.parse(TranslateRecipe, config.read_toml(run / "recipe.toml"))
-    assert read == tiny_recipe(train={"lr": 5e-3})  # what was left open is settled
+    assert read == tiny_recipe(train={"lr": 5e-3, "accumulate": 1})  # what was left open is settled
 
 
 def test_settings_tell_about_the_run(run: Path) -> None:
@@ -210,6 +211,24 @@ def test_finished_run_taken_up_is_the_same_model(run: Path) -> None:
     before = {name: (run / name).read_bytes() for name in ("model.safetensors", "settings.json", "tokenizer.json")}
     assert train_translate(training_files(run.parent), tiny_recipe(), run, resume=True, device="cpu", quiet=True)
     assert {name: (run / name).read_bytes() for name in before} == before
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="helpers are for Linux")
+def test_a_run_is_taken_up_with_other_cores_than_it_was_begun_with(tmp_path: Path) -> None:
+    before, train = torch.get_num_threads(), {"steps": 2, "batch_tokens": 1024}
+    try:
+        torch.set_num_threads(2)
+        out = trained(tmp_path, train=train)
+        begun = config.read_toml(out / "recipe.toml")["train"]
+        assert (begun["accumulate"], begun["batch_tokens"]) == (2, 512)
+        torch.set_num_threads(1)
+        files = training_files(tmp_path)
+        assert train_translate(files, tiny_recipe(train=train), out, resume=True, device="cpu", quiet=True)
+        asked = tiny_recipe(train={**train, "accumulate": 1})
+        with pytest.raises(UserError, match=r"was begun with train\.accumulate = 2 \(now 1\)"):
+            train_translate(files, asked, out, resume=True, device="cpu", quiet=True)
+    finally:
+        torch.set_num_threads(before)
 
 
 @pytest.mark.parametrize("change", [{"lr": 1e-4}, {"seed": 2}, {"steps": 13}, {"minutes": 1.0}])

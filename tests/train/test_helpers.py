@@ -12,6 +12,7 @@ import torch
 
 from glassformer.errors import UserError
 from glassformer.train import helpers
+from glassformer.train.settings import TrainSettings
 from tests.train.test_loop import weights
 from tests.train.toy import toy_job, toy_trainer
 
@@ -72,6 +73,31 @@ def test_other_seeds_draw_otherwise(tmp_path: Path) -> None:
 def test_how_many(threads: int, accumulate: int, expected: int) -> None:
     torch.set_num_threads(threads)
     assert helpers.n_processes(torch.nn.Linear(1, 1), accumulate) == expected
+
+
+@pytest.mark.parametrize(
+    ("threads", "tokens", "asked", "expected"),
+    [
+        (2, 2048, None, (2, 1024)),
+        (4, 2048, None, (4, 512)),
+        (3, 2048, None, (3, 682)),
+        (1, 2048, None, (1, 2048)),
+        (8, 2048, None, (1, 2048)),  # too small each
+        (2, 1000, None, (1, 1000)),
+        (2, 2048, 1, (1, 2048)),  # as was asked for
+        (2, 2048, 3, (3, 2048)),
+    ],
+)
+def test_a_batch_is_cut_for_the_cores(
+    threads: int, tokens: int, asked: int | None, expected: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch.set_num_threads(threads)
+    settings = TrainSettings(batch_tokens=tokens, accumulate=asked)
+    cut = helpers.for_each_core(settings, torch.device("cpu"))
+    assert (cut.n_batches, cut.batch_tokens) == expected
+    assert helpers.for_each_core(settings, torch.device("cuda")).batch_tokens == tokens
+    monkeypatch.setattr(sys, "platform", "darwin")
+    assert helpers.for_each_core(settings, torch.device("cpu")).batch_tokens == tokens
 
 
 def test_what_a_helper_fails_at_is_said(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from glassformer.train import loop, plan
 from glassformer.train.average import mean_of
 from glassformer.train.checkpoint import read_checkpoint
 from glassformer.train.finish import choose_weights, draw_losses
+from glassformer.train.helpers import Helpers
 from glassformer.train.loop import Trainer, Validation
 from glassformer.train.report import Report, read_metrics
 from glassformer.train.run_files import Progress
@@ -174,7 +175,7 @@ def test_too_few_minutes_still_make_a_step(tmp_path: Path, monkeypatch: pytest.M
 def test_measuring_changes_nothing(tmp_path: Path) -> None:
     trainer = toy_trainer(tmp_path)
     before, state = weights(trainer), torch.get_rng_state()
-    assert plan.measure_step(trainer.job, trainer.settings) > 0
+    assert plan.measure_step(trainer.job, trainer.settings, Helpers(trainer.job, trainer.settings)) > 0
     assert same(weights(trainer), before)
     assert torch.equal(torch.get_rng_state(), state)
     assert all(p.grad is None for p in trainer.job.model.parameters())

@@ -1,5 +1,6 @@
 """What a training would be: vocabulary, size, steps, memory and minutes, measured on this machine."""
 
+import contextlib
 import random
 import sys
 import tempfile
@@ -25,6 +26,7 @@ from glassformer.tasks.text import model_settings as text_settings
 from glassformer.tasks.text import resolved
 from glassformer.tasks.translate import TranslateJob, TranslateRecipe, automatic_translate_size
 from glassformer.tasks.translate_model import model_settings
+from glassformer.train.helpers import Helpers, for_each_core
 from glassformer.train.machine import autocast, keep_memory
 from glassformer.train.optim import build_optimizer
 from glassformer.train.plan import measure_step
@@ -64,7 +66,8 @@ def automatic_steps(tokens_an_epoch: float, steps_an_epoch: float) -> int:
 
 def plan_translation(files: PairFiles, found: PairReport, recipe: TranslateRecipe | None = None) -> Plan:
     """Learn a vocabulary from some of the pairs, train the proposed model on them for a moment, and reckon."""
-    recipe = recipe or TranslateRecipe()
+    recipe, before = recipe or TranslateRecipe(), _peak_megabytes()
+    train = for_each_core(recipe.train, torch.device("cpu"))
     characters = found.source.characters.total + found.target.characters.total
     vocab_size = recipe.tokenizer.size or automatic_size(characters)
     size = automatic_translate_size(found.n_pairs) if recipe.size == "auto" else recipe.size
@@ -75,12 +78,14 @@ def plan_translation(files: PairFiles, found: PairReport, recipe: TranslateRecip
         model = build(model_settings(replace(recipe, size=size), vocab_size, vocab_size, tokenizers.joint))
         assert isinstance(model, EncoderDecoder)
         keep_memory()
-        job = TranslateJob(model, data, data, recipe.train)
-        seconds = measure_step(job, recipe.train) * recipe.train.accumulate
+        job = TranslateJob(model, data, data, train)
+        with contextlib.closing(Helpers(job, train)) as helpers:
+            seconds, n_processes = measure_step(job, train, helpers), len(helpers.helpers) + 1
         n_tokens, n_batches = int(job.lengths[-1].sum()), len(job.plan_epoch(0))
-    tokens_a_step = n_tokens / n_batches * recipe.train.accumulate
+    tokens_a_step = n_tokens / n_batches * train.n_batches
     tokens_an_epoch = n_tokens * found.n_pairs / len(data)
-    return _plan(vocab_size, size, count_parameters(model), tokens_an_epoch, seconds, tokens_a_step)
+    plan = _plan(vocab_size, size, count_parameters(model), tokens_an_epoch, seconds, tokens_a_step)
+    return replace(plan, megabytes=before + (plan.megabytes - before) * n_processes)
 
 
 def _some_of(pairs: Pairs, n: int) -> Pairs:
@@ -106,7 +111,7 @@ def plan_completion(found: DocumentReport, recipe: CompleteRecipe | None = None)
         return complete_loss(model, batch, recipe.train.label_smoothing) / ids.numel()
 
     seconds, n_parameters = _seconds_a_step(text_settings(COMPLETE, recipe, vocab_size), recipe.train, loss)
-    tokens_a_step = ids.numel() * recipe.train.accumulate
+    tokens_a_step = ids.numel() * recipe.train.n_batches
     tokens_an_epoch = found.n_characters / CHARACTERS_A_TOKEN
     return _plan(vocab_size, recipe.size, n_parameters, tokens_an_epoch, seconds, tokens_a_step)
 
@@ -145,7 +150,7 @@ def _seconds_a_step(
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
         times.append(time.monotonic() - began)
-    return sorted(times[1:])[1] * train.accumulate, count_parameters(model)
+    return sorted(times[1:])[1] * train.n_batches, count_parameters(model)
 
 
 def _peak_megabytes() -> int:

@@ -122,4 +122,4 @@ def _steps(job: ClassifyJob, recipe: ClassifyRecipe, n: int) -> int:
     """As many steps as the examples are worth."""
     read, (fewest, most) = (READ, EPOCHS) if recipe.start is None else (FINE_READ, FINE_EPOCHS)
     epochs = recipe.epochs or min(most, max(fewest, read / n))
-    return max(1, math.ceil(epochs * len(job.plan_epoch(0)) / recipe.train.accumulate))
+    return max(1, math.ceil(epochs * len(job.plan_epoch(0)) / recipe.train.n_batches))

@@ -66,7 +66,7 @@ def _train(how: How, files: TextFiles, found: DocumentReport, recipe: TextRecipe
     kind = recipe.size if recipe.start is None else f"as {recipe.start}"
     run.say_model(kind, model, f", {len(train.stream):,} tokens to learn from")
     job = how.make_job(model, train, valid, recipe)
-    steps = automatic_steps(len(train.stream), len(job.plan_epoch(0)) / recipe.train.accumulate)
+    steps = automatic_steps(len(train.stream), len(job.plan_epoch(0)) / recipe.train.n_batches)
     finished = run.train(job, recipe, identity, steps)
     if finished is None:
         return False

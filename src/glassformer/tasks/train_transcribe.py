@@ -84,7 +84,7 @@ def _train(files: SpeechFiles, found: RecordingReport, recipe: TranscribeRecipe,
     job = TranscribeJob(model, data.train, data.valid, recipe, recipe.features)
     if job.parts is not None:
         say(f"Cut at pauses between words, they are {counted(sum(map(len, job.parts)), 'part')}.")
-    n_steps = len(job.plan_epoch(0)) / recipe.train.accumulate  # of an epoch
+    n_steps = len(job.plan_epoch(0)) / recipe.train.n_batches  # of an epoch
     epochs = min(MOST_EPOCHS, max(1.0, HOURS * 3600 / found.seconds))
     finished = run.train(job, recipe, identity, max(LEAST_STEPS, round(epochs * n_steps)))
     if finished is None:

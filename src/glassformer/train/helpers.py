@@ -14,6 +14,7 @@ import signal
 import sys
 import traceback
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Any
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from glassformer.train.loop import Job
 
 SEEDS_APART = 1_000_003
+LEAST_TOKENS = 512  # of a batch on a core of its own; products of fewer rows lose more than waiting costs
 
 
 def backward(job: "Job", settings: TrainSettings, batch: Any, n_tokens: int, step: int, number: int) -> float:
@@ -53,18 +55,31 @@ def _chance(seed: int, step: int, number: int, device: torch.device) -> Iterator
         yield
 
 
-def n_processes(model: nn.Module, accumulate: int) -> int:
+def for_each_core(settings: TrainSettings, device: torch.device) -> TrainSettings:
+    """A step's batch cut into one for each core, unless its number was chosen or they would be too small."""
+    if settings.accumulate is not None:
+        return settings
+    n = torch.get_num_threads()
+    n = n if _can_fork(device) and settings.batch_tokens >= n * LEAST_TOKENS else 1
+    return replace(settings, accumulate=n, batch_tokens=settings.batch_tokens // n)
+
+
+def n_processes(model: nn.Module, n_batches: int) -> int:
     """How many batches of a step run side by side: where there are enough of them, torch's threads become processes."""
-    on_cpu, n_threads = next(model.parameters()).device.type == "cpu", torch.get_num_threads()
-    return n_threads if on_cpu and accumulate >= n_threads and sys.platform.startswith("linux") else 1
+    n_threads = torch.get_num_threads()
+    return n_threads if n_batches >= n_threads and _can_fork(next(model.parameters()).device) else 1
+
+
+def _can_fork(device: torch.device) -> bool:
+    return device.type == "cpu" and sys.platform.startswith("linux")
 
 
 class Helpers:
     """All processes but this one; with none of them everything is as usual."""
 
     def __init__(self, job: "Job", settings: TrainSettings) -> None:
-        n = n_processes(job.model, settings.accumulate)
-        self.own_share = math.ceil(settings.accumulate / n)  # batches of a step that are left to this process
+        n = n_processes(job.model, settings.n_batches)
+        self.own_share = math.ceil(settings.n_batches / n)  # batches of a step that are left to this process
         self.parameters = list(trained(job.model).values())
         self.n_threads = torch.get_num_threads()
         self.helpers: list[_Helper] = []
@@ -72,7 +87,7 @@ class Helpers:
             return
         for parameter in self.parameters:
             parameter.data = _shared_like(parameter.data).copy_(parameter.data)
-        for first in range(self.own_share, settings.accumulate, self.own_share):
+        for first in range(self.own_share, settings.n_batches, self.own_share):
             self.helpers.append(_Helper(job, settings, range(first, first + self.own_share), self))
 
     def load(self, step: int, strength: float, planned: Sequence[Any]) -> None:

@@ -95,10 +95,9 @@ class Trainer:
         """The steps, now that helpers are there for them."""
         p = self.progress
         if p.step == 0:
-            with self.helpers.one_core():  # as a step will be
-                seconds_a_batch = measure_step(self.job, self.settings) if self.settings.minutes else 0.0
+            seconds = measure_step(self.job, self.settings, self.helpers) if self.settings.minutes else 0.0
             p.seconds = p.preparing = time.monotonic() - self.began
-            plan_steps(p, self.settings, seconds_a_batch * self.helpers.own_share)
+            plan_steps(p, self.settings, seconds)
         self.report.begin(p)
         try:
             while not p.finished:
@@ -119,7 +118,7 @@ class Trainer:
     def _step(self) -> tuple[float, int, float]:
         """The loss, the tokens that it counts, and how long the gradient was before it was shortened."""
         p, s, model = self.progress, self.settings, self.job.model
-        planned = [self._next_planned() for _ in range(s.accumulate)]
+        planned = [self._next_planned() for _ in range(s.n_batches)]
         self._grow_dropout()
         with self.helpers.one_core():
             self.helpers.load(p.step, self.strength, planned[self.helpers.own_share :])

@@ -11,6 +11,7 @@ from glassformer.train.run_files import Progress
 from glassformer.train.settings import VALIDATIONS, TrainSettings
 
 if TYPE_CHECKING:
+    from glassformer.train.helpers import Helpers
     from glassformer.train.loop import Job
 
 N_MEASURED = 8
@@ -22,14 +23,14 @@ APART = 5  # steps between validations at least, unless their number was chosen:
 UPDATE = 1.05  # the optimizer's share, which is not measured because that would change the weights
 
 
-def measure_step(job: "Job", settings: TrainSettings) -> float:
-    """Seconds a step of one batch takes here, from a few batches of all lengths; nothing is changed by it."""
+def measure_step(job: "Job", settings: TrainSettings, helpers: "Helpers") -> float:
+    """Seconds a step takes here, from a few batches of all lengths; nothing is changed by it."""
     planned = job.plan_epoch(0)
     chosen = [planned[i * len(planned) // N_MEASURED] for i in range(N_MEASURED)]
     device = next(job.model.parameters()).device
     times = []
     job.model.train()
-    with torch.random.fork_rng(devices=[]):
+    with torch.random.fork_rng(devices=[]), helpers.one_core():  # as a step will be
         for item in [chosen[0], *chosen]:  # the first is for warming up
             began = time.monotonic()
             batch = job.load(item)
@@ -38,7 +39,7 @@ def measure_step(job: "Job", settings: TrainSettings) -> float:
             loss.backward()  # type: ignore[no-untyped-call]
             times.append(time.monotonic() - began)
     job.model.zero_grad(set_to_none=True)
-    return sum(times[1:]) / N_MEASURED * UPDATE
+    return sum(times[1:]) / N_MEASURED * helpers.own_share * UPDATE
 
 
 def plan_steps(

@@ -17,8 +17,9 @@ class TrainSettings(Settings):
     # Real and padding tokens of the wider side in one batch. Small batches make more of little time; much data and a
     # graphics card want more.
     batch_tokens: int = 2048
-    # Batches added up to one step. As many as a CPU has cores, or more, are worked on side by side, a core each.
-    accumulate: int = 1
+    # Batches added up to one step. As many as a CPU has cores, or more, are worked on side by side, a core each. None:
+    # one; a translator's is cut into one for each core.
+    accumulate: int | None = None
     # The end: steps or minutes (planned from measured speed), what comes first; with neither, what the data is worth.
     steps: int | None = None
     minutes: float | None = None
@@ -54,9 +55,8 @@ class TrainSettings(Settings):
     n_translated: int = 300
 
     def __post_init__(self) -> None:
-        self._at_least(1, "batch_tokens", "accumulate", "validations", "average")
-        if self.steps is not None:
-            self._at_least(1, "steps")
+        self._at_least(1, "batch_tokens", "validations", "average")
+        self._at_least(1, *(name for name in ("accumulate", "steps") if getattr(self, name) is not None))
         self._at_least(0, "seed", "clip", "patience", "weight_decay", "n_translated", "dropout_epochs")
         self._share("label_smoothing", "ema")
         require(
@@ -87,6 +87,11 @@ class TrainSettings(Settings):
             f"train.betas is {self.betas}, but both are shares.",
             "The default is [0.9, 0.98].",
         )
+
+    @property
+    def n_batches(self) -> int:
+        """Of a step."""
+        return self.accumulate or 1
 
     @property
     def peak(self) -> float:
