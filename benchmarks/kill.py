@@ -25,7 +25,7 @@ from benchmarks.environment import describe, read_lines, settings_of, table, wri
 SMALL = [
     *("--size", "tiny", "--vocab", "1000"),
     *("--set", "model.encoder.n_layers=1", "--set", "model.decoder.n_layers=1"),
-    *("--set", "train.batch_tokens=512", "--set", "train.n_translated=10"),
+    *("--set", "train.batch_tokens=1024", "--set", "train.n_translated=10"),
 ]
 
 

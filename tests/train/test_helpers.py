@@ -100,6 +100,13 @@ def test_a_batch_is_cut_for_the_cores(
     assert helpers.for_each_core(settings, torch.device("cpu")).batch_tokens == tokens
 
 
+def test_no_part_is_smaller_than_a_row() -> None:
+    torch.set_num_threads(2)
+    settings = TrainSettings(batch_tokens=4096)
+    assert helpers.for_each_core(settings, torch.device("cpu"), least=2048).n_batches == 2
+    assert helpers.for_each_core(settings, torch.device("cpu"), least=2049).n_batches == 1
+
+
 def test_what_a_helper_fails_at_is_said(tmp_path: Path) -> None:
     torch.set_num_threads(2)
     trainer, here = toy_trainer(tmp_path, steps=4, accumulate=2), os.getpid()

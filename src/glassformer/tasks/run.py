@@ -10,8 +10,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, TypeVar
 
+import torch
 from torch import nn
 
 from glassformer import __version__, config
@@ -24,6 +25,7 @@ from glassformer.tasks.built_in import find_model
 from glassformer.tasks.model_dir import weights_checksum
 from glassformer.train.checkpoint import trained
 from glassformer.train.finish import choose_weights, draw_losses
+from glassformer.train.helpers import LEAST_TOKENS, for_each_core
 from glassformer.train.loop import Job, Trainer, Validation
 from glassformer.train.report import Report
 from glassformer.train.run_files import begun_otherwise
@@ -47,6 +49,9 @@ class Recipe(Settings):
     def gentle(self) -> bool:
         """Whether trained weights are changed, which small steps suit better."""
         return self.start is not None
+
+
+R = TypeVar("R", bound=Recipe)
 
 
 @dataclass(frozen=True)
@@ -77,6 +82,16 @@ class Run:
         if mark.exists() and not same and (self.out / "checkpoints").exists():
             raise begun_otherwise(self.out, _what_changed(self.out / "recipe.toml", recipe))
         return same
+
+    def for_cores(self, recipe: R, device: torch.device, least: int = LEAST_TOKENS) -> R:
+        """The recipe with a step's batch cut for the cores of this machine, or of the one where the run was begun."""
+        train, file = recipe.train, self.out / "recipe.toml"
+        if train.accumulate is None and self.resume and file.exists():
+            begun: TrainSettings = config.parse(type(recipe), config.read_toml(file), str(file)).train
+            if begun.batch_tokens == train.batch_tokens // begun.n_batches:
+                cut = replace(train, accumulate=begun.n_batches, batch_tokens=begun.batch_tokens)
+                return replace(recipe, train=cut)
+        return replace(recipe, train=for_each_core(train, device, least))
 
     def prepared(self, identity: str) -> None:
         write_text(self.data / "identity", identity)

@@ -17,6 +17,7 @@ from glassformer.tasks.model_dir import load_model, save_adapter, save_model
 from glassformer.tasks.plan import automatic_steps
 from glassformer.tasks.run import Run, check_folder, identity_of
 from glassformer.tasks.text import TextData, TextFiles, TextRecipe, TextTask
+from glassformer.train.helpers import LEAST_TOKENS
 from glassformer.train.loop import Job
 from glassformer.train.machine import keep_memory
 from glassformer.train.report import Report
@@ -59,6 +60,7 @@ def _train(how: How, files: TextFiles, found: DocumentReport, recipe: TextRecipe
     say, out, name = run.report.say, run.out, how.task.name
     say(str(found))
     recipe = text.resolved(recipe, found)
+    recipe = run.for_cores(recipe, choose_device(device), max(LEAST_TOKENS, recipe.context))
     contents = (fingerprint(f.paths) if f is not None else None for f in (files.train, files.valid))
     identity = identity_of(recipe, contents)
     train, valid = text.prepare(how.task, files, found, recipe, run, identity)

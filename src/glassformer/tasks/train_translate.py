@@ -5,9 +5,6 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
-import torch
-
-from glassformer import config
 from glassformer.data.check import PairReport, check_pairs, explain
 from glassformer.data.counted import counted
 from glassformer.data.files import alone_in, write_text
@@ -31,10 +28,8 @@ from glassformer.tasks.translate import (
     automatic_translate_size,
 )
 from glassformer.tasks.translate_model import load_start, make_model
-from glassformer.train.helpers import for_each_core
 from glassformer.train.machine import keep_memory
 from glassformer.train.report import Report
-from glassformer.train.settings import TrainSettings
 
 N_LOOKED_AT = 20_000  # pairs whose sentences are counted
 
@@ -75,7 +70,7 @@ def train_translate(
 def _train(files: TrainingFiles, found: PairReport, recipe: TranslateRecipe, device: str, run: Run) -> bool:
     say, out = run.report.say, run.out
     say(explain(found))
-    recipe = _resolve(recipe, found, run, choose_device(device))
+    recipe = run.for_cores(_resolve(recipe, found), choose_device(device))
     identity = identity_of(
         recipe, (fingerprint(f.paths) if f is not None else None for f in (files.train, files.valid))
     )
@@ -120,24 +115,13 @@ def _check_recipe(recipe: TranslateRecipe, device: str) -> None:
     )
 
 
-def _resolve(recipe: TranslateRecipe, found: PairReport, run: Run, device: torch.device) -> TranslateRecipe:
-    recipe = replace(recipe, train=_cut_for_cores(recipe.train, run, device))
+def _resolve(recipe: TranslateRecipe, found: PairReport) -> TranslateRecipe:
     if recipe.start is not None:
         shaped = recipe.size != "auto" or bool(recipe.model) or recipe.tokenizer != TokenizerSettings()
         check_start(recipe.start, shaped)
         return recipe
     size = automatic_translate_size(found.n_pairs) if recipe.size == "auto" else recipe.size
     return replace(recipe, size=size)
-
-
-def _cut_for_cores(train: TrainSettings, run: Run, device: torch.device) -> TrainSettings:
-    """A step's batch in parts for the cores of this machine, or of the one where the run was begun."""
-    file = run.out / "recipe.toml"
-    if train.accumulate is None and run.resume and file.exists():
-        begun: TrainSettings = config.parse(TranslateRecipe, config.read_toml(file), str(file)).train
-        if begun.batch_tokens == train.batch_tokens // begun.n_batches:
-            return replace(train, accumulate=begun.n_batches, batch_tokens=begun.batch_tokens)
-    return for_each_core(train, device)
 
 
 def _prepare(files: TrainingFiles, recipe: TranslateRecipe, run: Run, identity: str) -> Prepared:

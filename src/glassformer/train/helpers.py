@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from glassformer.train.loop import Job
 
 SEEDS_APART = 1_000_003
+T = TypeVar("T", bound=TrainSettings)
 LEAST_TOKENS = 512  # of a batch on a core of its own; products of fewer rows lose more than waiting costs
 
 
@@ -55,12 +56,12 @@ def _chance(seed: int, step: int, number: int, device: torch.device) -> Iterator
         yield
 
 
-def for_each_core(settings: TrainSettings, device: torch.device) -> TrainSettings:
-    """A step's batch cut into one for each core, unless its number was chosen or they would be too small."""
+def for_each_core(settings: T, device: torch.device, least: int = LEAST_TOKENS) -> T:
+    """A step's batch cut into one for each core, unless their number was chosen or they would be too small."""
     if settings.accumulate is not None:
         return settings
     n = torch.get_num_threads()
-    n = n if _can_fork(device) and settings.batch_tokens >= n * LEAST_TOKENS else 1
+    n = n if _can_fork(device) and settings.batch_tokens >= n * least else 1
     return replace(settings, accumulate=n, batch_tokens=settings.batch_tokens // n)
 
 

@@ -18,7 +18,7 @@ class TrainSettings(Settings):
     # graphics card want more.
     batch_tokens: int = 2048
     # Batches added up to one step. As many as a CPU has cores, or more, are worked on side by side, a core each. None:
-    # one; a translator's is cut into one for each core.
+    # one, in translation and of plain text cut into one for each core.
     accumulate: int | None = None
     # The end: steps or minutes (planned from measured speed), what comes first; with neither, what the data is worth.
     steps: int | None = None
