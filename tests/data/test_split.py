@@ -13,6 +13,7 @@ from glassformer.data.split import (
     default_number,
     hold_out,
     join_pieces,
+    join_translated,
     split_long,
     split_sentences,
     usual_sentences,
@@ -144,14 +145,41 @@ def test_a_megabyte_is_cut_quickly(text: str) -> None:
         ("She said: “Stop!” and left.", 1),  # a small letter goes on
         ("今日は。元気？「行く。」と言った。", ["今日は。", "元気？", "「行く。」と言った。"]),
         ("One line \n\n two lines\nthree", ["One line", "two lines", "three"]),
-        ("a man . he runs .", 1),
+        ("a man . he runs .", ["a man .", "he runs ."]),  # who writes no capitals begins no sentence with one
+        ("hello. how are you? i am fine.", ["hello.", "how are you?", "i am fine."]),
+        ("she said “stop!” and left. he too", ["she said “stop!” and left.", "he too"]),
+        ("It costs approx. five. Really? yes", ["It costs approx. five.", "Really?", "yes"]),
+        ("My wife and I. We live here.", ["My wife and I.", "We live here."]),
+        ("Henry I. Miller and vitamin C. elegans", 1),
         ("No. 5 is alive", 1),
+        ("It was 1999. Then came 5. Mai.", ["It was 1999.", "Then came 5. Mai."]),
+        ("1. Open it. 2. Close it.", ["1. Open it.", "2. Close it."]),
         ("", [""]),
     ],
 )
 def test_sentences(text: str, sentences: list[str] | int) -> None:
     found = [piece.text for piece in split_sentences(text)]
     assert (len(found) if isinstance(sentences, int) else found) == sentences
+
+
+def test_where_no_ordinals_are_written_with_a_point_a_number_may_end_a_sentence() -> None:
+    text = "The dog is 5. The cat is 3. Both are black."
+    assert len(split_sentences(text)) == 1
+    assert len(split_sentences(text, ordinals=False)) == 3
+
+
+@pytest.mark.parametrize(
+    ("source", "texts", "joined"),
+    [
+        ("今日は。元気？", ["Hello.", "How are you?"], "Hello. How are you?"),
+        ("Hello. How are you?", ["今日は。", "元気？"], "今日は。元気？"),
+        ("今日は。元気？", ["你好。", "你好吗？"], "你好。你好吗？"),
+        ("One.\nTwo.", ["一。", "二。"], "一。\n二。"),
+        ("One.  Two.", ["Eins.", "Zwei."], "Eins.  Zwei."),
+    ],
+)
+def test_translated_sentences_have_the_spaces_of_their_script(source: str, texts: list[str], joined: str) -> None:
+    assert join_translated(split_sentences(source), texts) == joined
 
 
 @given(st.text(alphabet=st.sampled_from('aB .!?。\n")1') | st.characters()), st.integers(1, 3))

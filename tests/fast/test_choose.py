@@ -1,8 +1,10 @@
 """The fastest engine that can; a named one or none."""
 
+import math
 from typing import Any
 
 import pytest
+import torch
 
 from glassformer.decode.options import DecodeOptions
 from glassformer.errors import UserError
@@ -56,6 +58,16 @@ def test_a_named_engine_is_taken_or_refused(
 ) -> None:
     with pytest.raises(UserError, match=rf"{reason}.*torch, or to auto"):
         choose_backend(lively(changes), options, **wish)
+
+
+@pytest.mark.parametrize("wish", [{}, {"precision": "fp32"}, {"engine": "torch"}, {"engine": "ctranslate2"}])
+@pytest.mark.parametrize("path", ["source.embedding.weight", "decoder.blocks.1.feed_forward_residual.norm.weight"])
+def test_weights_that_are_no_numbers_are_told_by_every_engine(wish: dict[str, Any], path: str) -> None:
+    model = lively({})
+    with torch.no_grad():
+        model.get_parameter(path).view(-1)[3] = math.nan
+    with pytest.raises(UserError, match=r"not finite.*lower learning rate"):
+        choose_backend(model, **wish)
 
 
 def test_without_a_compiler_it_is_ctranslate2(monkeypatch: pytest.MonkeyPatch) -> None:

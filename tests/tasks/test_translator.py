@@ -5,12 +5,14 @@ import json
 from pathlib import Path
 
 import pytest
+import torch
 
 import glassformer
 from glassformer.cli.main import run
-from glassformer.data.tokenizer import train_tokenizer
+from glassformer.data.tokenizer import END, train_tokenizer
 from glassformer.decode.options import DecodeOptions
 from glassformer.errors import UserError
+from glassformer.model.settings import LearnedSettings, TokenHeadSettings
 from glassformer.tasks.backend import Backend, Request
 from glassformer.tasks.model_dir import save_model
 from glassformer.tasks.translator import Translator
@@ -139,6 +141,48 @@ def test_unknown_engines_are_refused(folder: Path) -> None:
         glassformer.load(folder, engine="steam")  # type: ignore[arg-type]
 
 
+def test_spaces_around_prefix_and_phrases_are_no_words(translator: Translator) -> None:
+    options = DecodeOptions(max_len=20)
+    plain = translator.translate_all(["late"], options, prefix="the train", phrases=["station"])
+    assert translator.translate_all(["late"], options, prefix=" the train ", phrases=[" station\n", " "]) == plain
+
+
+def test_what_is_drawn_cannot_be_made_to_contain_phrases(translator: Translator) -> None:
+    with pytest.raises(UserError, match=r"drawn cannot be made to contain phrases"):
+        translator.translate_all(["a"], DecodeOptions(sample=True), phrases=["b"])
+
+
+def test_draws_follow_a_texts_number_whatever_comes_together(
+    of_sentences: Translator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = ["where is. The train. The train.", *["where"] * 7]
+    options = DecodeOptions(sample=True, seed=3, max_len=8)
+
+    def drawn(texts: list[str], number: int = 0) -> list[str]:
+        return [best[0].text for best in of_sentences.translate_all(texts, options, number=number)]
+
+    whole = drawn(texts)
+    assert len({*whole[1:]}) > 4  # equal texts are drawn for anew
+    monkeypatch.setattr("glassformer.tasks.translator.TOGETHER", 2)
+    assert drawn(texts) == whole
+    assert [drawn([text], i)[0] for i, text in enumerate(texts)] == whole
+
+
+def test_learned_positions_cut_long_texts_and_leave_room_to_look_back(tmp_path: Path) -> None:
+    tokenizer = train_tokenizer(TEXTS, "bpe", 280)
+    words = tokens(vocab_size=tokenizer.vocab_size, positions=LearnedSettings(max_len=9))
+    model = lively({"source": words, "target": words, "head": TokenHeadSettings(bias=True)})
+    with torch.no_grad():
+        model.head.w.bias[END] = -100  # an answer fills its room
+    save_model(tmp_path / "m", "translate", model, tokenizer)
+    [[told]] = glassformer.load(tmp_path / "m").translate_all([" ".join(TEXTS) * 3], details=True)
+    assert len(told.alignment) == len(told.tokens) > 9
+    run_export = ["export", str(tmp_path / "m"), "--to", "ctranslate2", "--out", str(tmp_path / "out")]
+    with pytest.raises(SystemExit) as stop:
+        run(run_export)
+    assert not stop.value.code
+
+
 def test_phrases_are_refused_by_an_engine_that_cannot_keep_to_them(folder: Path) -> None:
     with pytest.raises(UserError, match=r"engine ctranslate2 cannot make sure"):
         glassformer.load(folder, engine="ctranslate2").translate_all(["a"], phrases=["b"])
@@ -155,10 +199,11 @@ def piped(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], g
 def test_stdin_gives_line_for_line(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    given = "where is\r\n\nthe\u2028train\x0cis\n\xff late".encode()
+    given = "\ufeffwhere is\r\n\nthe\u2028train\x0cis\n\xff late".encode()
     out = piped(monkeypatch, capsys, given + b"\n\xfe\xff\n", str(folder))
     assert out.count("\n") == 5
     assert out.split("\n")[1] == ""
+    assert out.split("\n")[0] == glassformer.load(folder).translate(["where is"], max_len=10)[0]
 
 
 def test_json_is_one_object_a_line(

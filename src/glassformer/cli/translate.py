@@ -81,9 +81,11 @@ def translate(
     translator = load_translator(model, engine, "int8" if int8 else precision, others or ())  # type: ignore[arg-type]
     if not quiet:
         typer.echo(f"engine: {translator.engine_name(options, bool(phrase))}", err=True)
+    n_before = 0
     for chunk in [text] if text else stdin_lines():
         with Bar(quiet, "translated", "parts") as bar:
-            answers = translator.translate_all(chunk, options, prefix, phrase or [], as_json, bar.show)
+            answers = translator.translate_all(chunk, options, prefix, phrase or [], as_json, bar.show, n_before)
+        n_before += len(chunk)
         for given, found in zip(chunk, answers, strict=True):
             print(_as_json(given, found) if as_json else "\n".join(_as_line(t) for t in found))
         sys.stdout.flush()

@@ -20,9 +20,14 @@ _CUTS = (re.compile(r"(?<=[.!?…])[\"'”’»)\]]*(\s+)|(?<=[。！？])()"), 
 
 # Where a sentence may end: at a line's end, after its mark and quotes, or after a mark that needs no space behind it.
 _ENDS = re.compile(r"(\n\s*)|[.!?…؟।።][\"'”’»)\]]*(\s+)|(?<=[。！？])()(?![\"'”’»)\]」』。！？])")
-LONGEST_SHORT = 8  # characters that are looked at for a short form
-_SHORT = re.compile(
-    r"(?:^|[\s(])(?:Mr|Mrs|Ms|Dr|Prof|St|vs|etc|No|Nr|ca|bzw|z\.\s?B|d\.\s?h|e\.g|i\.e|[^\W\d_]|\d+)\.$"
+LONGEST_SHORT = 24  # characters before a mark that may tell whether it ends a sentence
+_SHORT = re.compile(r"(?:^|[\s(])(?:Mr|Mrs|Ms|Dr|Prof|St|vs|etc|No|Nr|ca|bzw|z\.\s?B|d\.\s?h|e\.g|i\.e|[^\W\d_])\.$")
+_I = re.compile(r"(?:^|\s)[a-z]+\sI\.$")  # the word, where an initial would follow a name
+_NUMBER = re.compile(r"(?:^|\s)\d{1,2}\.$")  # "am 5. Mai"; one of more figures counts nothing
+_SPACELESS = "。！？"  # marks behind which no space is written
+# Languages whose ordinal numbers are written with a point.
+ORDINALS = frozenset(
+    ("bs", "cs", "da", "de", "et", "fi", "fo", "hr", "hu", "is", "lt", "lv", "nb", "nn", "no", "pl", "sk", "sl", "tr")
 )
 
 
@@ -109,18 +114,19 @@ def split_long(text: str, limit: int, count: Callable[[str], int] = len) -> list
     return pieces + list(_split(text[len(start) :], "", limit, count, 0))
 
 
-def split_sentences(text: str, most: int = 1) -> list[Piece]:
+def split_sentences(text: str, most: int = 1, ordinals: bool = True) -> list[Piece]:
     """Cut a text after every `most` sentences; all texts and gaps put together give back the text.
 
-    No sentence begins with a small letter, and a point after a short form, a single letter or a number ends none.
+    A point after a short form, a single letter, or a number where the language may have `ordinals`, ends none.
     """
     pieces: list[Piece] = []
     start = 0
+    is_small = next(filter(str.isalpha, text), "").islower()
     for match in _ENDS.finditer(text):
         begin, end = match.span(match.lastindex or 1)
         is_line = match.lastindex == 1
         if not is_line and (
-            text[end : end + 1].islower() or _SHORT.search(text[max(start, begin - LONGEST_SHORT) : begin])
+            _is_within(text, begin, end, is_small) or _is_no_end(text[start:begin][-LONGEST_SHORT:], ordinals)
         ):
             continue
         begin = start + len(text[start:begin].rstrip())
@@ -129,6 +135,19 @@ def split_sentences(text: str, most: int = 1) -> list[Piece]:
             start = end
     pieces.append(Piece(text[start:], ""))
     return [_together(pieces[i : i + most]) for i in range(0, len(pieces), most)]
+
+
+def _is_within(text: str, begin: int, end: int, is_small: bool) -> bool:
+    """A small letter after a point or a quotation goes on, unless the text's own first letter is small."""
+    mark = text[begin - 1 : begin]
+    return text[end : end + 1].islower() and mark not in ("!", "?") and not (is_small and mark in (".", "…"))
+
+
+def _is_no_end(before: str, ordinals: bool) -> bool:
+    if before.rstrip(".").isdigit():  # of a list: it goes with what follows
+        return True
+    is_short = _SHORT.search(before) and not _I.search(before)
+    return bool(is_short or (ordinals and _NUMBER.search(before)))
 
 
 def _together(pieces: list[Piece]) -> Piece:
@@ -141,9 +160,21 @@ def usual_sentences(texts: Iterable[str]) -> int:
     return int(np.quantile(counts, 0.95, method="inverted_cdf"))
 
 
-def join_pieces(pieces: list[Piece]) -> str:
-    """The reverse of `split_long`, also for pieces whose text was translated."""
+def join_pieces(pieces: Iterable[Piece]) -> str:
+    """The reverse of `split_long`."""
     return "".join(itertools.chain.from_iterable((piece.text, piece.gap) for piece in pieces))
+
+
+def join_translated(pieces: list[Piece], texts: list[str]) -> str:
+    """The same with other texts in the place of the pieces': the spaces behind sentences are those of their script."""
+    told = (Piece(text, _gap(piece, text)) for piece, text in zip(pieces[:-1], texts, strict=False))
+    return join_pieces([*told, Piece(texts[-1], pieces[-1].gap)])
+
+
+def _gap(piece: Piece, text: str) -> str:
+    if text.endswith(tuple(_SPACELESS)):
+        return "" if piece.gap == " " else piece.gap
+    return piece.gap or (" " if piece.text.endswith(tuple(_SPACELESS)) else "")
 
 
 def _split(text: str, gap: str, limit: int, count: Callable[[str], int], level: int) -> Iterator[Piece]:

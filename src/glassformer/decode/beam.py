@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from glassformer.decode.filters import forbid_repeats
-from glassformer.decode.options import DecodeOptions, Hypothesis
+from glassformer.decode.options import DecodeOptions, Hypothesis, finish
 from glassformer.decode.steps import Steps
 
 
@@ -49,8 +49,7 @@ def beam_search(
         for i, j in (ends[:, :k] & ~scores[:, :k].isneginf()).nonzero().tolist():
             best_ended[alive[i]] |= j == 0
             ids = [*history[i * k + int(parents[i, j]), begin:].tolist(), int(words[i, j])]
-            score = float(scores[i, j]) / (begin - 1 + length) ** options.length_penalty
-            ended[alive[i]].append(Hypothesis(ids[:-1] if ids[-1] == end else ids, score))
+            ended[alive[i]].append(finish(ids, float(scores[i, j]), begin - 1, options, end))
         chosen = ends.to(torch.int8).argsort(dim=-1, stable=True)[:, :k]  # (s, k) the k best that go on
         totals = scores.gather(1, chosen)
         hopeless = totals.isneginf().all(dim=1).tolist()

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from glassformer.decode.options import COLDEST
+from glassformer.decode.options import COLDEST, check_seed
 from glassformer.errors import require
 
 
@@ -47,4 +47,5 @@ class CompleteOptions:
             f"repetition_penalty is {self.repetition_penalty}.",
             "It must be above 0; 1 does nothing.",
         )
+        check_seed(self.seed)
         require(all(self.stop), "A stop string is empty.", "Give at least one character.")

@@ -1,10 +1,12 @@
 """How to search: one frozen dataclass, used alike by shell, Python and HTTP."""
 
+import math
 from dataclasses import dataclass
 
 from glassformer.errors import require
 
 COLDEST = 1e-6  # of temperatures: scores over less than this overflow
+MOST_SEED = 2**62  # so that a seed for each answer fits into 64 bits
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,10 +35,11 @@ class DecodeOptions:
             require(value >= least, f"{name} is {value}.", f"It must be {least} or more.")
         require(0 <= self.length_penalty <= 10, f"length_penalty is {self.length_penalty}.", "It must be 0 to 10.")
         require(
-            self.temperature >= COLDEST,
+            COLDEST <= self.temperature < math.inf,
             f"temperature is {self.temperature}.",
-            f"It must be {COLDEST:.6f} or more; for greedy use beam 1.",
+            f"It must be {COLDEST:.6f} or more, and finite; for greedy use beam 1.",
         )
+        check_seed(self.seed)
         require(0 < self.top_p <= 1, f"top_p is {self.top_p}.", "It must be above 0 and at most 1.")
         require(0 <= self.min_p < 1, f"min_p is {self.min_p}.", "It must be 0 or more and below 1.")
         require(
@@ -46,9 +49,23 @@ class DecodeOptions:
         )
 
 
+def check_seed(seed: int | None) -> None:
+    require(
+        seed is None or 0 <= seed < MOST_SEED,
+        f"seed is {seed}.",
+        "It must be 0 or more and below 2 to the power of 62.",
+    )
+
+
 @dataclass(frozen=True)
 class Hypothesis:
     """One answer: its ids without start and end, its score (log-probability over length ** penalty)."""
 
     ids: list[int]
     score: float
+
+
+def finish(ids: list[int], total: float, n_prefix: int, options: DecodeOptions, end: int) -> Hypothesis:
+    """An answer that is over, with its end or without; the prefix before it counts in the length only."""
+    score = total / (n_prefix + len(ids)) ** options.length_penalty
+    return Hypothesis(ids[:-1] if ids[-1] == end else ids, score)

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from glassformer.decode.filters import forbid_repeats, keep_min_p, keep_top_k, keep_top_p
-from glassformer.decode.options import DecodeOptions, Hypothesis
+from glassformer.decode.options import DecodeOptions, Hypothesis, finish
 from glassformer.decode.steps import Steps
 
 
@@ -36,12 +36,8 @@ def sample_search(
         if bool(ended.all()):
             break
         new = chosen
-    answers = [_until(end, ids) for ids in history[:, begin:].tolist()]
-    lengths = [begin - 1 + len(ids) + int(has_end) for ids, has_end in zip(answers, ended, strict=True)]
-    found = [
-        Hypothesis(ids, float(total) / length**options.length_penalty)
-        for ids, total, length in zip(answers, totals, lengths, strict=True)
-    ]
+    answers = zip(history[:, begin:].tolist(), totals.tolist(), strict=True)
+    found = [finish(_until(end, ids), total, begin - 1, options, end) for ids, total in answers]
     groups = [found[s * width : (s + 1) * width] for s in range(n_sentences)]
     return [sorted(group, key=lambda h: -h.score) for group in groups]
 
@@ -54,4 +50,4 @@ def _draw(scores: Tensor, generator: torch.Generator) -> Tensor:
 
 
 def _until(end: int, ids: list[int]) -> list[int]:
-    return ids[: ids.index(end)] if end in ids else ids
+    return ids[: ids.index(end) + 1] if end in ids else ids

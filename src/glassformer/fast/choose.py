@@ -6,7 +6,7 @@ from typing import Literal
 import torch
 
 from glassformer.decode.options import DecodeOptions
-from glassformer.errors import UserError
+from glassformer.errors import UserError, require
 from glassformer.fast.ctranslate2 import CTranslate2Backend
 from glassformer.fast.ctranslate2_spec import cannot_run
 from glassformer.fast.int8 import can_run_int8, quantise_int8
@@ -34,6 +34,11 @@ def choose_backend(
     In int8 where the model is on a CPU; in fp32 CTranslate2 is the fastest. With `others` the model answers as one.
     """
     options, on_cpu = options or DecodeOptions(), next(model.parameters()).device.type == "cpu"
+    require(
+        all(bool(p.isfinite().all()) for each in (model, *others) for p in each.parameters()),
+        "The model has weights that are not finite: its training went wrong.",
+        "Take earlier weights, or train it again with a lower learning rate.",
+    )
     reasons = (_why_no_native(each, options, precision) for each in (model, *others))
     native = next((reason for reason in reasons if reason is not None), None)
     ctranslate2 = "it runs one model at a time" if others else _why_no_ctranslate2(model, options, on_cpu)

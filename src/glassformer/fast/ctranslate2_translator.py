@@ -16,6 +16,7 @@ from glassformer.errors import UserError
 from glassformer.exchange.proof import TEXTS, Check, compare
 from glassformer.fast.ctranslate2 import Precision, write_ctranslate2
 from glassformer.model import EncoderDecoder
+from glassformer.tasks.backend import room
 from glassformer.tasks.model_dir import LoadedModel
 
 N_SAMPLE = 24  # tokens of each side that the proof looks at
@@ -68,10 +69,13 @@ def write_ctranslate2_translator(loaded: LoadedModel, folder: Path, precision: P
 
 def _prove(loaded: LoadedModel, exact: Path, folder: Path, precision: Precision) -> list[Check]:
     """What was written, run by CTranslate2, on a text and a given answer: how likely is each token of the answer?"""
-    source = loaded.source_tokenizer.encode(TEXTS[0])[:N_SAMPLE]
+    model = loaded.model
+    assert isinstance(model, EncoderDecoder)
+    n_source, n_target = ((room(side) or 2 * N_SAMPLE) - 1 for side in (model.source, model.target))
+    source = loaded.source_tokenizer.encode(TEXTS[0])[: min(N_SAMPLE, n_source)]
     spread = torch.linspace(END + 1, loaded.tokenizer.vocab_size - 1, N_SAMPLE).long().tolist()
-    target = loaded.tokenizer.encode(TEXTS[0])[: N_SAMPLE // 2] + spread
-    ours = _log_p(loaded.model, source, target)  # type: ignore[arg-type]
+    target = (loaded.tokenizer.encode(TEXTS[0])[: N_SAMPLE // 2] + spread)[:n_target]
+    ours = _log_p(model, source, target)
     pair = (_tokens(loaded.source_tokenizer, source), _tokens(loaded.tokenizer, target))
     name = "log-probabilities of an answer"
     checks = [compare(_scored(exact, *pair, "float32"), ours, "the model that was exported, in fp32", name)]

@@ -95,7 +95,7 @@ class Cache:
             if len(rows) == b:
                 layer.k[:, :, : self.length], layer.v[:, :, : self.length] = k[rows], v[rows]
             else:
-                layer.k, layer.v = layer.k[rows], layer.v[rows]
+                layer.k, layer.v = _chosen(layer.k, rows, self.length), _chosen(layer.v, rows, self.length)
         if self.keep is not None:
             self.keep = self.keep[rows]
         self.rows = len(rows)
@@ -105,3 +105,10 @@ class Cache:
         for layer in self.layers:
             if layer.memory is not None:
                 layer.memory = (layer.memory[0][rows], layer.memory[1][rows])
+
+
+def _chosen(slots: Tensor, rows: Tensor, length: int) -> Tensor:
+    """Some rows of a cache; slots that are not filled are not touched, as they may be many."""
+    chosen = slots.new_empty(len(rows), *slots.shape[1:])
+    chosen[:, :, :length] = slots[rows, :, :length]
+    return chosen

@@ -12,7 +12,6 @@ from pydantic.fields import FieldInfo
 MOST = 1_000_000  # of numbers, and of lists of them
 MOST_TEXTS = 100_000
 MOST_FIELDS = 100
-MOST_SEED = 2**62
 
 
 def bounded(least: int = 1, most: int = MOST_TEXTS) -> FieldInfo:

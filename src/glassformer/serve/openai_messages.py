@@ -5,8 +5,9 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from glassformer.decode.complete_options import CompleteOptions
+from glassformer.decode.options import MOST_SEED
 from glassformer.serve.errors import ApiError
-from glassformer.serve.lists import MOST_SEED, TextsOrIds, bounded
+from glassformer.serve.lists import TextsOrIds, bounded
 
 # Parameters of other servers that would change an answer.
 NOT_OFFERED = (

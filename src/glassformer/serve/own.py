@@ -12,7 +12,7 @@ from glassformer.serve.errors import ApiError
 from glassformer.serve.hub import Hub
 from glassformer.serve.look import reads_files, reads_texts
 from glassformer.serve.models import Served
-from glassformer.serve.own_messages import ClassifyAsk, CompleteAsk, EmbedAsk, FillAsk, TranslateAsk, check_seed
+from glassformer.serve.own_messages import ClassifyAsk, CompleteAsk, EmbedAsk, FillAsk, TranslateAsk
 from glassformer.tasks.classifier import Classifier
 from glassformer.tasks.completer import Completer
 from glassformer.tasks.filler import Filler
@@ -72,7 +72,6 @@ def _shown(served: Served) -> Said:
 
 
 async def _translate(hub: Hub, request: Request, ask: TranslateAsk) -> Said:
-    check_seed(ask.options.seed)
     served = hub.find(ask.model, verbs.is_translator, "a translator")
     found = await verbs.translate(hub, request, served, ask.texts, ask.options, ask.prefix, ask.phrases, ask.details)
     kept = ("text", "score", "source_tokens", "tokens", "alignment")[: 5 if ask.details else 2]
@@ -82,7 +81,6 @@ async def _translate(hub: Hub, request: Request, ask: TranslateAsk) -> Said:
 
 async def _complete(hub: Hub, request: Request, ask: CompleteAsk) -> Said:
     options = ask.options
-    check_seed(options.seed)
     served = hub.find(ask.model, verbs.is_completer, "a language model")
     if options.slide or options.n > hub.limits.beam or options.alternatives > 100:
         raise ApiError(400, "slide, so many answers or so many alternatives are not offered here.", "Ask for less.")

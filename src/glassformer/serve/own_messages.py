@@ -8,8 +8,7 @@ from pydantic import Base64Bytes, BaseModel, ConfigDict, Field, model_validator
 from glassformer.decode.complete_options import CompleteOptions
 from glassformer.decode.options import DecodeOptions
 from glassformer.model.settings import Pooling
-from glassformer.serve.errors import ApiError
-from glassformer.serve.lists import MOST, MOST_SEED, FewFields, Texts, bounded, few_fields
+from glassformer.serve.lists import MOST, FewFields, Texts, bounded, few_fields
 
 STRICT = ConfigDict(extra="forbid", allow_inf_nan=False)
 
@@ -71,8 +70,3 @@ class EmbedAsk(Ask):
     texts: Texts
     pooling: Pooling | None = None
     normalise: bool | None = None
-
-
-def check_seed(seed: int | None) -> None:
-    if seed is not None and not 0 <= seed < MOST_SEED:
-        raise ApiError(400, "The seed is out of range.", "Give a number from 0 on, below 2 to the power of 62.", "seed")

@@ -6,7 +6,7 @@ from typing import Any
 
 from fastapi import Request
 
-from glassformer.data.split import Piece, join_pieces
+from glassformer.data.split import Piece
 from glassformer.decode.options import DecodeOptions
 from glassformer.model.settings import Pooling
 from glassformer.serve.errors import ApiError
@@ -16,7 +16,7 @@ from glassformer.tasks.classifier import Answer, Classifier
 from glassformer.tasks.completer import Completer
 from glassformer.tasks.embedder import Vectors
 from glassformer.tasks.filler import Filled, Filler
-from glassformer.tasks.translator import Translation, Translator
+from glassformer.tasks.translator import Translation, Translator, join_best
 
 LONG = 2000  # characters of a text that are cut, or put into tokens, beside the server's own thread
 
@@ -89,30 +89,11 @@ async def translate(
     beside = not details and face.choose(options, False).is_shareable
     found = iter(await hub.ask(request, served, ("translate", options, details), flat, run, beside))
     nothing = [Translation("", 0.0)] * options.nbest
-    return [_join(pieces, [next(found) if piece.text else nothing for piece in pieces]) for pieces in cut]
+    return [join_best(pieces, [next(found) if piece.text else nothing for piece in pieces]) for pieces in cut]
 
 
 async def _cut(face: Translator, text: str) -> list[Piece]:
     return face.cut(text) if len(text) < LONG else await asyncio.to_thread(face.cut, text)
-
-
-def _join(pieces: list[Piece], found: list[list[Translation]]) -> list[Translation]:
-    """The i-th best of a text is the i-th best of each of its parts."""
-    if not pieces:
-        return [Translation("", 0.0)]
-    return [_joined(pieces, [best[i] for best in found]) for i in range(min(map(len, found)))]
-
-
-def _joined(pieces: list[Piece], parts: list[Translation]) -> Translation:
-    if len(parts) == 1:
-        return parts[0]
-    text = join_pieces([Piece(part.text, piece.gap) for part, piece in zip(parts, pieces, strict=True)])
-    joined = Translation(text, sum(part.score for part in parts) / len(parts))
-    for part in parts:
-        joined.alignment.extend(i + len(joined.source_tokens) for i in part.alignment)
-        joined.source_tokens.extend(part.source_tokens)
-        joined.tokens.extend(part.tokens)
-    return joined
 
 
 async def fill(hub: Hub, request: Request, served: Served, texts: Sequence[str], top: int) -> list[Filled]:

@@ -24,9 +24,8 @@ def cross_weights(model: EncoderDecoder, source: list[int], target: list[int]) -
     """The mean over all layers and heads of the weights with which each target token was chosen."""
     with watching_cross(model) as weights:
         device = next(model.parameters()).device
-        model(torch.tensor([[*source, END]], device=device), torch.tensor([[START, *target]], device=device))
-    # Row i is the state that chose target i; the last one chose the end.
-    return torch.stack(weights).mean(dim=0)[0, : len(target)]  # (n, m)
+        model(torch.tensor([[*source, END]], device=device), torch.tensor([[START, *target[:-1]]], device=device))
+    return torch.stack(weights).mean(dim=0)[0]  # (n, m), row i is the state that chose target i
 
 
 @contextlib.contextmanager

@@ -6,14 +6,14 @@ from typing import Protocol
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from glassformer.data.batch import by_length, cut, pad
 from glassformer.data.tokenizer import END, START
 from glassformer.decode.beam import beam_search
 from glassformer.decode.choose import SEEDS_APART
 from glassformer.decode.options import DecodeOptions, Hypothesis
-from glassformer.decode.phrases import Phrase, phrase_search
+from glassformer.decode.phrases import Phrase, n_rows, phrase_search
 from glassformer.decode.sample import sample_search
 from glassformer.decode.steps import Steps, TogetherSteps
 from glassformer.errors import require
@@ -28,6 +28,7 @@ class Request:
     source: list[int]
     prefix: tuple[int, ...] = ()
     phrases: tuple[Phrase, ...] = ()
+    number: int = 0  # among all that are asked for, in whatever batches: what is drawn follows from it and the seed
 
 
 class Backend(Protocol):
@@ -86,23 +87,28 @@ class TorchBackend:
         order = by_length(lengths, np.arange(len(requests)))
         for rows in cut(order, lengths[1][order], self.batch_tokens):
             for part in _that_go_together(rows.tolist(), requests):
-                for row, found in zip(part, self._generate([requests[i] for i in part], part, options), strict=True):
+                for row, found in zip(part, self._generate([requests[i] for i in part], options), strict=True):
                     answers[row] = found
         return answers
 
-    def _generate(self, batch: list[Request], rows: list[int], options: DecodeOptions) -> list[list[Hypothesis]]:
+    def _generate(self, batch: list[Request], options: DecodeOptions) -> list[list[Hypothesis]]:
         device = next(self.models[0].parameters()).device
         prefix = torch.tensor([[START, *r.prefix] for r in batch], device=device)
         for model in self.models:
             options = fit_options(model, prefix.shape[1] - 1, options)
         capacity = prefix.shape[1] + options.max_len
+        require(
+            not (options.sample and any(r.phrases for r in batch)),
+            "An answer that is drawn cannot be made to contain phrases.",
+            "Search for it (without sample), or leave the phrases out.",
+        )
         if options.sample:
             steps = self._start(batch, options.nbest, capacity)
             first = int(torch.randint(2**31, ())) if options.seed is None else options.seed
-            seeds = [first + SEEDS_APART * row + j for row in rows for j in range(options.nbest)]
+            seeds = [first + SEEDS_APART * request.number + j for request in batch for j in range(options.nbest)]
             found = sample_search(steps, prefix, options, END, seeds)
         elif batch[0].phrases:
-            steps = self._start(batch, options.beam, capacity + sum(map(len, batch[0].phrases)))
+            steps = self._start(batch, n_rows(batch[0].phrases, options), capacity)
             found = [phrase_search(steps, prefix, batch[0].phrases, options, END)]
         else:
             found = beam_search(self._start(batch, options.beam, capacity), prefix, options, END)
@@ -127,16 +133,21 @@ def together(name: str, n_models: int) -> str:
 
 def fit_options(model: EncoderDecoder, n_prefix: int, options: DecodeOptions) -> DecodeOptions:
     """The options with no more tokens to come than the decoder has learned positions for."""
-    positions = model.target.positions
-    if not isinstance(positions, LearnedPositions):
+    max_len = room(model.target)
+    if max_len is None:
         return options
-    room = positions.table.shape[0] - n_prefix
     require(
-        room > 0,
-        f"The answer is to start with {n_prefix} tokens, but positions.max_len is {n_prefix + room}.",
+        n_prefix < max_len,
+        f"The answer is to start with {n_prefix} tokens, but positions.max_len is {max_len}.",
         "Give a shorter start, or train with a larger positions.max_len or sinusoidal or rotary positions.",
     )
-    return replace(options, max_len=min(options.max_len, room))
+    return replace(options, max_len=min(options.max_len, max_len - n_prefix))
+
+
+def room(front_end: nn.Module) -> int | None:
+    """The positions that a front-end has learned; None where it can go on for ever."""
+    positions = getattr(front_end, "positions", None)
+    return positions.table.shape[0] if isinstance(positions, LearnedPositions) else None
 
 
 def _that_go_together(rows: list[int], requests: list[Request]) -> list[list[int]]:

@@ -3,19 +3,20 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from glassformer.data.split import Piece, join_pieces, split_long, split_sentences
+from glassformer.data.split import ORDINALS, Piece, join_translated, split_long, split_sentences
 from glassformer.decode.options import DecodeOptions, Hypothesis
 from glassformer.decode.phrases import Phrase
 from glassformer.errors import UserError, require
 from glassformer.model import EncoderDecoder
 from glassformer.tasks.alignment import align
-from glassformer.tasks.backend import Backend, Request
+from glassformer.tasks.backend import Backend, Request, room
 from glassformer.tasks.model_dir import LoadedModel
 
 # Tokens; a longer line is cut at sentence ends and put together again, since attention is quadratic.
 LONGEST = 200
 # So many sentences are translated before the next ones are looked at, and it is told how far it is.
 TOGETHER = 512
+PARTS_APART = 2**20  # between the numbers of a text's parts; those of the texts lie between
 
 Generate = Callable[[list[Request]], list[list[Hypothesis]]]
 
@@ -48,6 +49,10 @@ class Translator:
         sentences = loaded.about.get("sentences")
         # More at once than a line of the training data has: of what follows, such a model says nothing.
         self.most_sentences = sentences if isinstance(sentences, int) and sentences > 0 else None
+        languages = loaded.about.get("languages")
+        source = languages[0] if isinstance(languages, list) and languages else None
+        self.has_ordinals = source is None or source in ORDINALS
+        self.longest = min(LONGEST, (room(self.model.source) or LONGEST + 1) - 1)  # with the end of a source
 
     def translate(self, texts: Sequence[str], **options: object) -> list[str]:
         """The best translation of each text; options as in DecodeOptions."""
@@ -61,11 +66,13 @@ class Translator:
         phrases: Sequence[str] = (),
         details: bool = False,
         progress: Callable[[int, int], None] = lambda done, total: None,  # noqa: ARG005
+        number: int = 0,
     ) -> list[list[Translation]]:
         """The `nbest` translations of each text with scores; `details` adds tokens and alignment.
 
         Each translation starts with `prefix` and contains all `phrases`, word for word; where a text was cut, each is
-        in the part that it costs the least. Where there is much to do, `progress` is told.
+        in the part that it costs the least. Where there is much to do, `progress` is told. What is drawn follows from
+        the seed and a text's number, the first one's being `number`.
         """
         options = options or DecodeOptions()
         if isinstance(texts, str):
@@ -73,8 +80,9 @@ class Translator:
         for text in texts:
             require(isinstance(text, str), f"translate got {text!r}, which is no text.", "Give a list of strings.")
         pieces = [self.cut(text.strip()) for text in texts]
-        requests = self._requests(pieces, prefix)
-        contained = tuple(tuple(ids) for ids in self.loaded.tokenizer.encode_batch(list(phrases)))
+        requests = self._requests(pieces, prefix.strip(), number)
+        words = [phrase.strip() for phrase in phrases if phrase.strip()]
+        contained = tuple(tuple(ids) for ids in self.loaded.tokenizer.encode_batch(words))
         backend = self.choose(options, bool(contained))
 
         def generate(asked: list[Request]) -> list[list[Hypothesis]]:
@@ -91,7 +99,7 @@ class Translator:
         answered = zip(requests, found, strict=True)
         nothing = (Request([]), [Hypothesis([], 0.0)] * options.nbest)
         return [
-            self._join(parts, [next(answered) if piece.text else nothing for piece in parts], details)
+            self._answers(parts, [next(answered) if piece.text else nothing for piece in parts], details)
             for parts in pieces
         ]
 
@@ -101,53 +109,62 @@ class Translator:
 
     def cut(self, text: str) -> list[Piece]:
         """The parts of a text that are translated one by one."""
-        parts = [Piece(text, "")] if self.most_sentences is None else split_sentences(text, self.most_sentences)
+        parts = [Piece(text, "")]
+        if self.most_sentences is not None:
+            parts = split_sentences(text, self.most_sentences, self.has_ordinals)
         return [short for part in parts for short in self._shortened(part)]
 
     def _shortened(self, part: Piece) -> list[Piece]:
-        if len(part.text.encode("utf-8", errors="replace")) < LONGEST:  # no token is shorter than a byte
+        if len(part.text.encode("utf-8", errors="replace")) <= self.longest:  # no token is shorter than a byte
             return [part]
-        *first, last = split_long(part.text, LONGEST, self._n_tokens)
+        *first, last = split_long(part.text, self.longest, self._n_tokens)
         return [*first, Piece(last.text, last.gap + part.gap)]
 
-    def _requests(self, pieces: list[list[Piece]], prefix: str) -> list[Request]:
+    def _requests(self, pieces: list[list[Piece]], prefix: str, number: int) -> list[Request]:
         """What is asked of the engine: a request for each part that has text; the first of a text has the prefix."""
         start = tuple(self.loaded.tokenizer.encode(prefix)) if prefix else ()
         parts = [[piece.text for piece in parts if piece.text] for parts in pieces]
         ids = self.loaded.source_tokenizer.encode_batch([text for texts in parts for text in texts])
-        starts = [start if i == 0 else () for texts in parts for i in range(len(texts))]
-        return [Request(source, prefix=begin) for source, begin in zip(ids, starts, strict=True)]
+        places = ((i, j) for i, texts in enumerate(parts, number) for j in range(len(texts)))
+        return [
+            Request(source, () if j else start, number=i + PARTS_APART * j)
+            for source, (i, j) in zip(ids, places, strict=True)
+        ]
 
     def _n_tokens(self, text: str) -> int:
         return len(self.loaded.source_tokenizer.encode(text))
 
-    def _join(
+    def _answers(
         self, parts: list[Piece], answered: list[tuple[Request, list[Hypothesis]]], details: bool
     ) -> list[Translation]:
-        """The parts of one text together: the i-th best of it is the i-th best of each part."""
-        if not parts:
-            return [Translation("", 0.0)]
-        requests = [request for request, _ in answered]
-        n_best = min(len(found) for _, found in answered)
-        return [self._translation(parts, requests, [found[i] for _, found in answered], details) for i in range(n_best)]
+        """The i-th best of a text is the i-th best of each of its parts."""
+        return join_best(parts, [[self._answer(request, h, details) for h in found] for request, found in answered])
 
-    def _translation(
-        self, parts: list[Piece], requests: list[Request], chosen: list[Hypothesis], details: bool
-    ) -> Translation:
-        texts = [self.loaded.tokenizer.decode(h.ids) for h in chosen]
-        text = join_pieces([Piece(t, piece.gap) for t, piece in zip(texts, parts, strict=True)])
-        score = sum(h.score for h in chosen) / len(chosen)
+    def _answer(self, request: Request, chosen: Hypothesis, details: bool) -> Translation:
+        """The translation of one part."""
+        text = self.loaded.tokenizer.decode(chosen.ids)
         if not details:
-            return Translation(text, score)
-        source_tokens: list[str] = []
-        tokens: list[str] = []
-        alignment: list[int] = []
-        for request, hypothesis in zip(requests, chosen, strict=True):
-            looked = align(self.model, request.source, hypothesis.ids)
-            alignment += [i + len(source_tokens) for i in looked]
-            source_tokens += self.loaded.source_tokenizer.tokens(request.source)
-            tokens += self.loaded.tokenizer.tokens(hypothesis.ids)
-        return Translation(text, score, source_tokens, tokens, alignment)
+            return Translation(text, chosen.score)
+        source_tokens = self.loaded.source_tokenizer.tokens(request.source)
+        tokens = self.loaded.tokenizer.tokens(chosen.ids)
+        return Translation(text, chosen.score, source_tokens, tokens, align(self.model, request.source, chosen.ids))
+
+
+def join_best(pieces: list[Piece], found: list[list[Translation]]) -> list[Translation]:
+    """Translations of a text from those of its pieces, best first."""
+    if not pieces:
+        return [Translation("", 0.0)]
+    return [_joined(pieces, [best[i] for best in found]) for i in range(min(map(len, found)))]
+
+
+def _joined(pieces: list[Piece], parts: list[Translation]) -> Translation:
+    text = join_translated(pieces, [part.text for part in parts])
+    joined = Translation(text, sum(part.score for part in parts) / len(parts))
+    for part in parts:
+        joined.alignment.extend(i + len(joined.source_tokens) for i in part.alignment)
+        joined.source_tokens.extend(part.source_tokens)
+        joined.tokens.extend(part.tokens)
+    return joined
 
 
 def _place_phrases(
