@@ -1,5 +1,6 @@
 """Multi30k as the same ids for every system: our joint BPE, written once in each system's own form of file."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,28 @@ def text_files(part: str, tokenised: bool = False) -> list[Path]:
     if tokenised:
         return [folder / "tok" / f"{part}.lc.norm.tok.{language}" for language in ("en", "de")]
     return [folder / f"{part}.{language}" for language in ("en", "de")]
+
+
+def write_with_tatoeba(folder: Path) -> list[Path]:
+    """The tokenised training pairs twice, then those of Tatoeba in the same form, as two files."""
+    written = []
+    pairs = [line.split("\t")[:2] for line in read_lines(data_folder("translation/tatoeba") / "train.tsv")]
+    for file, texts in zip(text_files("train", tokenised=True), zip(*pairs, strict=True), strict=True):
+        has_apart = file.suffix == ".de"
+        lines = 2 * read_lines(file) + [_tokenised(text, has_apart) for text in texts]
+        written.append(folder / f"with-tatoeba{file.suffix}")
+        written[-1].write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return written
+
+
+def _tokenised(text: str, has_apart: bool) -> str:
+    """Small letters and marks apart, nearly as the published files were made; German has an apostrophe apart too."""
+    text = re.sub(r"[“”„»«]", '"', text.lower().replace("&", "&amp;"))
+    text = re.sub(r"[’‘`´]", "'", text)
+    text = re.sub(r'([.!?,;:"()…%$€])', r" \1 ", text)
+    text = re.sub(r"(\d) ([.,:]) (?=\d)", r"\1\2", text)
+    text = text.replace("'", " ' ") if has_apart else re.sub(r"(\w)'(\w)", r"\1 '\2", text)
+    return " ".join(text.replace("'", "&apos;").replace('"', "&quot;").split())
 
 
 def sentences_to_translate(n: int | None) -> list[str]:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from glassformer.cli.main import run
+from glassformer.errors import UserError
 from tests.data.sounds import tone, write_sound
 
 PAIRS = "".join(f"the house number {i}\tdas Haus Nummer {i}\n" for i in range(40))
@@ -50,6 +51,31 @@ def test_bad_lines_are_named_before_what_is_fatal(
     assert code == 2
     assert any(f"({n})" in line for line in json.loads(out)["said"])
     assert fatal in json.loads(err)["error"]
+
+
+def test_what_was_seen_is_said_before_a_plan_that_fails(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = write(tmp_path / "data.tsv", "".join(f"{'one two ' * 200}{i}\t{'eins zwei ' * 200}{i}\n" for i in range(4)))
+    code, out, err = check(capsys, path)
+    assert code == 2
+    assert f"{path}: 4 pairs." in out
+    assert "No pair is left to use" in err
+    code, out, err = check(capsys, path, "--json")
+    assert code == 2
+    assert "4 pairs." in json.loads(out)["said"][0]
+    assert "No pair is left to use" in json.loads(err)["error"]
+
+
+def test_what_was_seen_in_a_text_is_said_too(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise UserError("There is no plan.")
+
+    monkeypatch.setattr("glassformer.tasks.plan.plan_completion", fail)
+    code, out, err = check(capsys, write(tmp_path / "a.txt", "Some words.\n" * 40))
+    assert code == 2
+    assert "1 file, 1 document" in out
+    assert "There is no plan." in err
 
 
 def test_recordings_that_are_not_there_are_named(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

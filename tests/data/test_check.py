@@ -39,6 +39,14 @@ def test_counts_and_lengths(tmp_path: Path) -> None:
     assert report.same_target == 0.5
 
 
+def test_side_of_many_lines_is_suspicious(tmp_path: Path) -> None:
+    path = tmp_path / "p.jsonl"
+    rows = [*GOOD, ("the house\n" * 11 + "is", "das Haus\n" * 11 + "ist"), ("the\nhouse", "das\nHaus")]
+    path.write_text("".join(json.dumps({"source": s, "target": t}) + "\n" for s, t in rows))
+    [found] = check_pairs(open_pairs([path])).suspicious
+    assert str(found) == "1 line that has over 10 line breaks on a side, as where a quote closes too late (51)"
+
+
 def test_good_pairs_raise_no_suspicion(tmp_path: Path) -> None:
     report = check(tmp_path, GOOD)
     assert report.bad == report.suspicious == ()

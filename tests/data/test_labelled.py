@@ -257,3 +257,11 @@ def test_small_classes_give_one_each_while_they_are_few() -> None:
     classes = [*(["large"] * 900), *(f"class {i % 30}" for i in range(90))]
     held = hold_out_examples([f"text {i}" for i in range(990)], classes)
     assert len({classes[i] for i in held}) == 31
+
+
+def test_fingerprint_changes_with_the_columns(tmp_path: Path) -> None:
+    path = write(tmp_path, "text\tother\tlabel\na\tb\tx\n")
+    found = [read_labelled(open_labelled([path], Columns(name, label="label"))) for name in ("text", "other")]
+    assert found[0].fingerprint() != found[1].fingerprint()
+    again = read_labelled(open_labelled([path], Columns("text", label="label")))
+    assert again.fingerprint() == found[0].fingerprint()

@@ -107,6 +107,30 @@ def test_csv_that_never_closes_its_quote_goes_on_later(tmp_path: Path) -> None:
     assert len(found) > 1000
 
 
+@pytest.mark.parametrize(
+    ("stray", "later", "reason"),
+    [
+        ('"open,ein', "one,ein", "is in a record of 1 column, not 2, that spans 980 lines: a quote may never close"),
+        # Two columns by chance: up to the end of the file, or up to where another cell is quoted.
+        ('one,"ein', "one,ein", "is in a record that spans 980 lines: a quote may never close"),
+        ('one,"ein', 'two,"zwei"', "is in a record that spans 2 lines: a quote may never close"),
+        ('"open,ein', '"one, two",ein', "is in a record of 3 columns, not 2, that spans 2 lines: a quote"),
+    ],
+)
+def test_csv_lines_that_a_stray_quote_swallows_are_counted(tmp_path: Path, stray: str, later: str, reason: str) -> None:
+    rows = [f"number {i},Nummer {i}" for i in range(20)] + [stray] + [later] * 979
+    found = read(save(tmp_path, "p.csv", "\n".join(rows) + "\n"))
+    bad = [item for item in found if isinstance(item, BadLine)]
+    assert bad[0].line == 21
+    assert bad[0].reason.startswith(reason)
+    assert [item.line for item in found] == list(range(1, 1001))
+
+
+def test_csv_cells_of_several_lines_are_no_fault(tmp_path: Path) -> None:
+    path = save(tmp_path, "p.csv", 'one,"ein\n\n""zwei"""\n"a ""b""\nc","d\n"\none,"ein\n')
+    assert read(path) == [Pair(1, "one", 'ein\n\n"zwei"'), Pair(4, 'a "b"\nc', "d"), Pair(7, "one", "ein")]
+
+
 def test_csv_bytes_that_are_not_utf_8(tmp_path: Path) -> None:
     path = save(tmp_path, "p.csv", b"one,ein\nb\xe4d,b\xf6se\ntwo,zwei\n")
     assert read(path) == [Pair(1, "one", "ein"), BadLine(2, "is not UTF-8"), Pair(3, "two", "zwei")]
@@ -328,3 +352,15 @@ def test_no_bytes_break_the_reader(tmp_path: Path, data: bytes, name: str) -> No
     except UserError:
         return
     assert all(item.line >= 1 for item in found)
+
+
+def test_identity_changes_with_the_columns_but_not_with_how_they_were_chosen(tmp_path: Path) -> None:
+    table, records = tmp_path / "a.tsv", tmp_path / "a.jsonl"
+    table.write_text("en\tde\tfr\none\teins\tun\n")
+    records.write_text('{"en": "one", "de": "eins"}\n')
+    for path in (table, records):
+        there, back = (open_pairs([path], *names).identity for names in (("en", "de"), ("de", "en")))
+        assert there != back
+    assert open_pairs([records]).identity == open_pairs([records], "en", "de").identity
+    by_name, by_number = open_pairs([table], "en", "fr"), open_pairs([table], "1", "3")
+    assert by_name.identity != by_number.identity  # a header is a pair for the second

@@ -147,3 +147,15 @@ def test_useless_lines(tmp_path: Path, lines: list[str], said: str) -> None:
     (tmp_path / "a.jsonl").write_text("\n".join(lines))
     with pytest.raises(UserError, match=said):
         read_series([tmp_path / "a.jsonl"])
+
+
+def test_fingerprint_changes_with_values_and_labels(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.zeros((3, 5)))
+    (tmp_path / "y.txt").write_text("a\nb\na\n")
+    (tmp_path / "z.txt").write_text("a\nb\nb\n")
+    one, same_labels, others = (
+        read_series([tmp_path / "x.npy"], tmp_path / name) for name in ("y.txt",) * 2 + ("z.txt",)
+    )
+    assert one.fingerprint() == same_labels.fingerprint() != others.fingerprint()
+    np.save(tmp_path / "x.npy", np.ones((3, 5)))
+    assert read_series([tmp_path / "x.npy"], tmp_path / "y.txt").fingerprint() != one.fingerprint()

@@ -1,6 +1,8 @@
 """Sequences come back from disk as they went in; every epoch sees each of them once, in batches within the budget."""
 
 import os
+import tracemalloc
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -67,6 +69,47 @@ def test_store_with_ends_cut_short_is_refused(tmp_path: Path, n_bytes: int) -> N
     os.truncate(tmp_path / "s.ends", n_bytes)
     with pytest.raises(UserError, match="is damaged"):
         TokenStore(tmp_path / "s")
+
+
+@pytest.mark.parametrize("suffix", ["ids", "ends"])
+def test_store_with_any_byte_altered_is_refused(tmp_path: Path, suffix: str) -> None:
+    write_store(tmp_path / "s", SEQUENCES, 100)
+    path = tmp_path / f"s.{suffix}"
+    whole = path.read_bytes()
+    for i in range(len(whole)):
+        path.write_bytes(whole[:i] + bytes([whole[i] ^ 1]) + whole[i + 1 :])
+        with pytest.raises(UserError, match="is damaged"):
+            TokenStore(tmp_path / "s")
+    path.write_bytes(whole)
+    assert len(TokenStore(tmp_path / "s")) == len(SEQUENCES)
+
+
+def test_store_of_an_earlier_version_is_refused(tmp_path: Path) -> None:
+    write_store(tmp_path / "s", SEQUENCES, 100)
+    np.asarray([2, 4, 3, 3, 4, 6], dtype="<i8").tofile(tmp_path / "s.ends")  # no checksum
+    with pytest.raises(UserError, match=r"another version of Glassformer wrote it\. Delete its folder"):
+        TokenStore(tmp_path / "s")
+
+
+def test_store_is_checked_in_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("glassformer.data.store.BLOCK", 5)
+    assert [ids.tolist() for ids in write_store(tmp_path / "s", SEQUENCES, 100)] == SEQUENCES
+
+
+def test_writing_holds_a_number_for_each_sequence(tmp_path: Path) -> None:
+    n, held = 20_000, 0
+
+    def sequences() -> Iterator[list[int]]:
+        nonlocal held
+        yield from ([7] for _ in range(n))
+        held = tracemalloc.get_traced_memory()[0]
+
+    tracemalloc.start()
+    try:
+        write_store(tmp_path / "s", sequences(), 100)
+    finally:
+        tracemalloc.stop()
+    assert 8 * n < held < 16 * n
 
 
 @pytest.mark.parametrize("suffix", ["ids", "ends"])

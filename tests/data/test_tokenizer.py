@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer as Core
-from tokenizers import models
+from tokenizers import models, pre_tokenizers
 
 from glassformer.data.tokenizer import (
     END,
@@ -213,3 +213,73 @@ def test_bytes_that_are_no_text_are_refused(encode: str) -> None:
         getattr(TRAINED["bpe"], encode)(given)
     with pytest.raises(UserError, match="is not text"):
         TRAINED["bpe"].encode_batch(["The house.", given])
+
+
+def test_known_words_keep_their_spelling_beside_a_new_alphabet() -> None:
+    """Those of the text that a tokenizer was trained on too, of which most take several tokens."""
+    old = train_tokenizer([*ENGLISH, *(text.title() for text in ENGLISH)], "bpe", 290)
+    assert sum(map(len, old.encode_batch(ENGLISH))) > 1.3 * sum(map(len, map(str.split, ENGLISH)))
+    assert extend_tokenizer(old, ENGLISH * 2, 60).vocab_size == old.vocab_size
+    assert extend_tokenizer(old, [text.lower() for text in ENGLISH * 2], 60).vocab_size == old.vocab_size
+    assert extend_tokenizer(old, [text.upper() for text in ENGLISH * 2], 60).vocab_size == old.vocab_size
+    both = extend_tokenizer(old, ENGLISH * 2 + RUSSIAN, 60)
+    assert both.encode_batch(ENGLISH) == old.encode_batch(ENGLISH)
+    added = {both.tokens([i])[0].strip() for i in range(old.vocab_size, both.vocab_size)}
+    assert added == {word for text in RUSSIAN for word in text.strip(".").split()}
+
+
+def test_tokens_beside_the_vocabulary_keep_their_numbers() -> None:
+    core = Core.from_str(TRAINED["bpe"].to_json())
+    core.add_special_tokens(["<new>"])
+    core.add_tokens(["another"])
+    old = Tokenizer(core, Marks())
+    new = extend_tokenizer(old, RUSSIAN, 60)
+    assert new.vocab_size > old.vocab_size
+    assert new.marks is old.marks
+    before, after = core.get_vocab(), new.core.get_vocab()
+    assert all(after[token] == i for token, i in before.items())
+    assert sorted(after.values()) == list(range(new.vocab_size))
+    assert new.special == old.special
+
+
+def saved_core(folder: Path, core: Core) -> Tokenizer:
+    path = folder / "tokenizer.json"
+    path.write_text(core.to_str(), encoding="utf-8")
+    return load_tokenizer(path)
+
+
+LETTERS = dict.fromkeys("".join(ENGLISH) + "\u2581")
+UNIGRAM = [(piece, -1.0) for piece in [*SPECIALS, "<unk>", *LETTERS]]
+VOCAB = {piece: i for i, (piece, _) in enumerate(UNIGRAM)}
+BYTES = {f"<0x{i:02X}>": len(VOCAB) + i for i in range(256)}
+WORDS = {word: i for i, word in enumerate([*SPECIALS, "<unk>", *dict.fromkeys(" ".join(ENGLISH).split())])}
+FOREIGN = {
+    "Unigram": (models.Unigram(UNIGRAM, 3), pre_tokenizers.Metaspace()),
+    "BPE with bytes": (models.BPE(vocab=VOCAB | BYTES, merges=[], byte_fallback=True), None),
+    "BPE without bytes": (models.BPE(vocab=VOCAB, merges=[]), pre_tokenizers.Whitespace()),
+    "BPE with a mark": (models.BPE(vocab=VOCAB, merges=[], unk_token="<unk>"), pre_tokenizers.Whitespace()),
+    "WordLevel": (models.WordLevel(WORDS, unk_token="<unk>"), pre_tokenizers.WhitespaceSplit()),
+    "WordPiece": (models.WordPiece(WORDS, unk_token="<unk>"), pre_tokenizers.WhitespaceSplit()),
+}
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+def test_other_kinds_stay_as_they_are_or_are_refused(tmp_path: Path, name: str) -> None:
+    core = Core(FOREIGN[name][0])
+    if FOREIGN[name][1] is not None:
+        core.pre_tokenizer = FOREIGN[name][1]
+    tokenizer = saved_core(tmp_path, core)
+    assert tokenizer.encode(ENGLISH[0])
+    assert extend_tokenizer(tokenizer, [*ENGLISH, "Слово"], 60) is tokenizer  # seen once only
+    with pytest.raises(
+        UserError, match=r"cannot spell 'Старый', and its kind \(\w+\) takes up no new words"
+    ) as refused:
+        extend_tokenizer(tokenizer, ENGLISH + RUSSIAN, 60)
+    assert "without --from" in str(refused.value.hint)
+
+
+def test_numbers_that_are_left_out(tmp_path: Path) -> None:
+    core = Core(models.WordLevel({**WORDS, "far": 5000}, unk_token="<unk>"))
+    with pytest.raises(UserError, match=r"tokens, but numbers up to 5,000: some stand for nothing"):
+        saved_core(tmp_path, core)
+    assert Tokenizer(core, Marks()).vocab_size == 5001  # of a model from elsewhere, which has a row for it

@@ -3,7 +3,9 @@
 import json
 import shutil
 import signal
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -135,3 +137,17 @@ def test_lora_needs_a_model_that_is_whole(adapter: Path, tmp_path: Path) -> None
     files = TextFiles(open_documents([tmp_path / "t.txt"]), None)
     with pytest.raises(UserError, match="is an adapter itself"):
         train_complete(files, CompleteRecipe(start=str(adapter), lora=LoraSettings()), tmp_path / "out", quiet=True)
+
+
+@pytest.mark.parametrize(
+    "change", [lambda d: d["adapter"]["lora"].update(rank=2**20), lambda d: d["model"]["decoder"].update(n_layers=1)]
+)
+def test_settings_that_do_not_fit_are_refused_before_memory_is_taken(
+    adapter: Path, tmp_path: Path, change: Callable[[dict[str, Any]], None]
+) -> None:
+    folder = shutil.copytree(adapter, tmp_path / "adapter", ignore=shutil.ignore_patterns("checkpoints", "data"))
+    settings = json.loads((folder / "settings.json").read_text())
+    change(settings)
+    (folder / "settings.json").write_text(json.dumps(settings))
+    with pytest.raises(UserError, match=r"weights do not fit its settings\.json|first is|differ"):
+        load_model(folder)

@@ -83,3 +83,11 @@ def test_a_new_word_starts_as_the_mean_of_what_spelled_it() -> None:
     spelled = old.source.spell(new.source.piece(i))
     assert len(spelled) > 1
     torch.testing.assert_close(grown.source.embedding.weight[i], model.source.embedding.weight[spelled].mean(dim=0))
+
+
+def test_words_of_a_known_alphabet_are_left_as_they_were_learned() -> None:
+    """Else the model would meet its own words in tokens that it does not know."""
+    old = tokenizers(joint=True)
+    known = [Pair(i, "the station is late", "der Bahnhof ist zu spät") for i in range(1, 6)]
+    for pairs in (known, [Pair(p.line, p.source.lower(), p.target.lower()) for p in known]):
+        assert extend_tokenizers(old, lambda pairs=pairs: iter(pairs)).target.vocab_size == old.target.vocab_size  # type: ignore[misc]

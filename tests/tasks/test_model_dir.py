@@ -175,6 +175,16 @@ def rescale(data: dict[str, torch.Tensor], change: Callable[[dict[str, torch.Ten
     change(data)
 
 
+def nested(depth: int) -> dict[str, Any]:
+    return {"a": nested(depth - 1)} if depth else {}
+
+
+def enlarge(*stacks: dict[str, Any]) -> None:
+    for stack in stacks:
+        stack.update(d_model=2**24)
+        stack["attention"].update(n_heads=2**24, d_k=2**24, d_v=2**24)
+
+
 WRONG_SHAPE = "does not fit settings.json: 1 wrong weight, the first is source.embedding.weight"
 BAD = {
     "no settings": (remove("settings.json"), "is not a finished model: settings.json is missing", "--resume"),
@@ -199,6 +209,45 @@ BAD = {
     "no scale": (
         tensors(lambda d: rescale(d, lambda d: d.pop("source.embedding.weight:scale"))),
         "lacks the scale",
+        "Copy",
+    ),
+    "settings endless": (replace("settings.json", b'{"a":' * 10**5), "has groups in groups without end", "Check"),
+    "settings deep": (settings(lambda d: d["about"].update(a=nested(300))), "has groups in groups without", "Check"),
+    "about a list": (settings(lambda d: d.update(about=[])), "about = [], but it must be a group", "Copy"),
+    "marks a number": (settings(lambda d: d.update(marks=5)), "marks = 5, but it must be a group of settings", "Copy"),
+    "adapter a number": (settings(lambda d: d.update(adapter=5)), "adapter = 5, but it must be a group", "Copy"),
+    "task a number": (settings(lambda d: d.update(task=5)), "task = 5, but it must be text", "Copy"),
+    "too many layers": (
+        settings(lambda d: d["model"]["encoder"].update(n_layers=10**7)),
+        "layers, but there are 89 tensors",
+        "copy",
+    ),
+    "too wide": (settings(lambda d: d["model"]["encoder"].update(d_model=10**15 + 1)), "with 1000000000000001", "copy"),
+    "too large for memory": (
+        settings(lambda d: enlarge(d["model"]["encoder"], d["model"]["decoder"])),
+        "no memory could hold",
+        "copy",
+    ),
+    "scale of another shape": (
+        tensors(lambda d: rescale(d, lambda d: d.update({"source.embedding.weight:scale": torch.ones(7, 3)}))),
+        "has a scale of source.embedding.weight that does not fit: (7, 3) for (300, 16)",
+        "Copy",
+    ),
+    "scale that multiplies": (
+        tensors(
+            lambda d: d.update(
+                {
+                    "source.embedding.weight:int8": torch.ones(1, 1, 10**6, dtype=torch.int8),
+                    "source.embedding.weight:scale": torch.ones(10**6, 1),
+                }
+            )
+        ),
+        "has a scale of source.embedding.weight that does not fit",
+        "Copy",
+    ),
+    "complex numbers": (
+        tensors(lambda d: d.update({"source.embedding.weight": d["source.embedding.weight"].to(torch.complex64)})),
+        "holds source.embedding.weight as complex64, but weights are real numbers",
         "Copy",
     ),
     "tokenizer no JSON": (replace("tokenizer.json", b"{"), "is not a tokenizer", ""),

@@ -12,7 +12,9 @@ from glassformer import config
 from glassformer.data.batch import PairBatch
 from glassformer.data.check import check_pairs
 from glassformer.data.documents import check_documents, open_documents
+from glassformer.data.files import write_text
 from glassformer.data.pairs import open_pairs
+from glassformer.data.tokenizer import SMALLEST, train_tokenizer
 from glassformer.model import EncoderDecoder
 from glassformer.tasks.complete import CompleteRecipe
 from glassformer.tasks.plan import (
@@ -54,6 +56,13 @@ def test_the_plan_is_about_the_model_that_would_be_trained(tmp_path: Path) -> No
     assert plan.megabytes > 50
     assert plan.steps == LEAST_STEPS
     assert f"{plan.n_parameters:,} parameters" in str(plan)
+
+
+def test_the_plan_has_the_vocabulary_of_a_given_tokenizer(tmp_path: Path) -> None:
+    write_text(tmp_path / "own.json", train_tokenizer(["two red cats"] * 3, "word", 300).to_json())
+    files = open_pairs([write_tsv(tmp_path / "pairs.tsv")])
+    recipe = tiny_recipe(tokenizer={"kind": str(tmp_path / "own.json"), "size": "none"}, train={"batch_tokens": 256})
+    assert plan_translation(files, check_pairs(files), recipe).vocab_size == SMALLEST + 3
 
 
 @pytest.mark.parametrize(("precision", "mixed"), [("fp32", False), ("bf16", True)])

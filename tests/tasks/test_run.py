@@ -84,3 +84,11 @@ def test_a_run_begun_before_a_setting_was_there(tmp_path: Path, now: Recipe, sai
     run.prepared("an older one")
     with pytest.raises(UserError, match=said):
         run.is_prepared("a newer one", now)
+
+
+def test_the_mark_of_other_data_goes_before_its_place_is_taken(tmp_path: Path) -> None:
+    run = Run(tmp_path, False, Report(tmp_path, quiet=True), 0.0)
+    run.prepared("one")
+    assert run.is_prepared("one", Recipe())
+    assert not run.is_prepared("another", Recipe())
+    assert not run.is_prepared("one", Recipe())

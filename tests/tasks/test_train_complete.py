@@ -280,3 +280,13 @@ def test_talks_need_a_template(tmp_path: Path) -> None:
     files = TextFiles(open_documents([path]), None)
     with pytest.raises(UserError, match="no chat template"):
         train_complete(files, recipe_of(), tmp_path / "out", device="cpu", quiet=True)
+
+
+def test_another_field_is_other_data(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text(json.dumps({"text": TEXT, "other": TEXT.upper()}) + "\n")
+    text, other = (TextFiles(open_documents([path], field), None) for field in ("text", "other"))
+    recipe = recipe_of(train={"steps": 1})
+    assert train_complete(text, recipe, tmp_path / "out", device="cpu", quiet=True)
+    with pytest.raises(UserError, match=r"was begun with other data\."):
+        train_complete(other, recipe, tmp_path / "out", resume=True, device="cpu", quiet=True)

@@ -17,7 +17,7 @@ from glassformer.data.store import TokenStore
 from glassformer.data.tokenizer import load_tokenizer, train_tokenizer
 from glassformer.errors import UserError
 from glassformer.model import EncoderDecoder
-from glassformer.tasks.model_dir import load_model
+from glassformer.tasks.model_dir import LoadedModel, load_model
 from glassformer.tasks.prepare import Tokenizers, load_pairs
 from glassformer.tasks.train_translate import TrainingFiles, train_translate
 from glassformer.tasks.translate import TranslateJob, TranslateRecipe
@@ -319,3 +319,53 @@ def test_size_that_is_no_encoder_decoder(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="gpt-2"):
         train_translate(training_files(tmp_path), recipe, tmp_path / "out", quiet=True)
     assert torch.is_grad_enabled()
+
+
+def killed(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def prepared_only(monkeypatch: pytest.MonkeyPatch, files: TrainingFiles, out: Path, **changes: Any) -> None:
+    """A start that is killed before its first step."""
+    with monkeypatch.context() as patch:
+        patch.setattr("glassformer.tasks.train_translate.make_model", killed)
+        with pytest.raises(KeyboardInterrupt):
+            train_translate(files, tiny_recipe(**changes), out, device="cpu", quiet=True)
+
+
+@pytest.mark.parametrize("resume", [False, True])
+def test_exchanged_sides_are_other_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, resume: bool) -> None:
+    table, out = write_tsv(tmp_path / "h.tsv", [("en", "de"), *pairs()]), tmp_path / "out"
+    back, there = (TrainingFiles(open_pairs([table], *names), None) for names in (("de", "en"), ("en", "de")))
+    prepared_only(monkeypatch, back, out, train={"steps": 2})
+    assert train_translate(there, tiny_recipe(train={"steps": 2}), out, resume, device="cpu", quiet=True)
+    tokenizer = load_tokenizer(out / "tokenizer.json")
+    texts = [tokenizer.decode(ids.tolist()) for ids in TokenStore(out / "data" / "train")]
+    assert set(zip(texts[::2], texts[1::2], strict=True)) < set(pairs())
+    with pytest.raises(UserError, match=r"was begun with other data\."):
+        train_translate(back, tiny_recipe(train={"steps": 2}), out, resume=True, device="cpu", quiet=True)
+
+
+def test_what_two_starts_made_is_not_mixed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second is killed when it has written its tokenizer; then the first is tried again."""
+    files, out = training_files(tmp_path), tmp_path / "out"
+    prepared_only(monkeypatch, files, out, train={"steps": 2})
+    with monkeypatch.context() as patch:
+        patch.setattr("glassformer.tasks.train_translate.encode_pairs", killed)
+        with pytest.raises(KeyboardInterrupt):
+            train_translate(files, tiny_recipe(tokenizer={"kind": "char"}), out, device="cpu", quiet=True)
+    assert train_translate(files, tiny_recipe(train={"steps": 2}), out, device="cpu", quiet=True)
+    assert load_model(out).tokenizer.vocab_size == 320
+
+
+def test_the_model_to_start_from_is_read_once(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[Path] = []
+
+    def counting(folder: Path) -> LoadedModel:
+        read.append(folder)
+        return load_model(folder)
+
+    monkeypatch.setattr("glassformer.tasks.translate_model.load_model", counting)
+    recipe = TranslateRecipe(start=str(run), train=tiny_recipe(train={"steps": 1}).train)
+    assert train_translate(training_files(tmp_path), recipe, tmp_path / "out", device="cpu", quiet=True)
+    assert read == [run]

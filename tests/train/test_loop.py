@@ -17,7 +17,7 @@ from glassformer.train.helpers import Helpers
 from glassformer.train.loop import Trainer, Validation
 from glassformer.train.report import Report, read_metrics
 from glassformer.train.run_files import Progress
-from glassformer.train.settings import VALIDATIONS
+from glassformer.train.settings import VALIDATIONS, TrainSettings
 from tests.train.toy import N_BATCHES, same, toy_job, toy_trainer, weights
 
 
@@ -393,3 +393,39 @@ def test_dropout_grows_with_the_epochs(tmp_path: Path) -> None:
     toy_job(trainer).after_loss = look
     trainer.run()
     assert seen == {0: {0.333333}, 1: {0.666667}, 2: {1.0}, 3: {1.0}}
+
+
+@pytest.mark.parametrize(("used", "step", "finished"), [(550.0, 40, True), (580.0, 40, True), (0.0, 0, False)])
+def test_no_step_is_planned_when_no_time_is_left(used: float, step: int, finished: bool) -> None:
+    """Ten minutes, validations of fifteen seconds; only the first step is made whatever it takes."""
+    settings = TrainSettings(minutes=10.0 if step else 0.01)
+    progress = Progress(step=step, seconds=used)
+    plan.plan_steps(progress, settings, 1.0, 15.0)
+    assert (progress.n_steps == step) == finished
+    assert progress.n_steps <= max(step, 1)
+
+
+def test_a_run_ends_with_the_validation_after_which_no_time_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = FakeClock(monkeypatch)
+    trainer = toy_trainer(tmp_path, minutes=10.0, steps=None)
+    clock.charge(trainer, 1.0, 15.0)
+    job, p = toy_job(trainer), trainer.progress
+    slow = job.after_loss
+
+    def late(n: int) -> None:
+        slow(n)
+        if p.step + 1 == p.next_validation:  # the machine slept
+            clock.now = 535.0
+
+    job.after_loss = late
+    trainer.run()
+    assert p.finished
+    assert p.seconds == 550
+    assert [e["step"] for e in read_metrics(tmp_path / "metrics.jsonl") if "valid_loss" in e] == [p.step]
+    again = toy_trainer(tmp_path, minutes=10.0, steps=None)
+    assert again.resume()
+    assert again.run().step == p.step == p.n_steps
+    choose_weights(trainer)
+    assert clock.now <= 600

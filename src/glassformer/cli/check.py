@@ -141,22 +141,28 @@ def _labelled(
 def _text(data: list[Path], valid: list[Path] | None, field: str, with_plan: bool) -> tuple[dict[str, Any], str]:
     from glassformer.data.documents import open_documents
     from glassformer.data.documents_check import check_text_files, explain_text
+    from glassformer.data.findings import having_seen
     from glassformer.tasks.plan import plan_completion
 
     read = check_text_files(open_documents(data, field), open_documents(valid, field) if valid else None)
-    return _with_plan(read, explain_text(read), plan_completion(read.found) if with_plan else None)
+    words = explain_text(read)
+    with having_seen([words]):
+        return _with_plan(read, words, plan_completion(read.found) if with_plan else None)
 
 
 def _pairs(
     data: list[Path], valid: list[Path] | None, source: str | None, target: str | None, with_plan: bool
 ) -> tuple[dict[str, Any], str]:
     from glassformer.data.check import check_pairs, explain
+    from glassformer.data.findings import having_seen
     from glassformer.data.pairs import open_pairs
     from glassformer.tasks.plan import plan_translation
 
     files = open_pairs(data, source, target)
     found = check_pairs(files, open_pairs(valid, source, target) if valid else None)
-    return _with_plan(found, explain(found), plan_translation(files, found) if with_plan else None)
+    words = explain(found)
+    with having_seen([words]):
+        return _with_plan(found, words, plan_translation(files, found) if with_plan else None)
 
 
 def _with_plan(found: Any, words: str, plan: "Plan | None") -> tuple[dict[str, Any], str]:

@@ -57,6 +57,11 @@ def plan_epoch(lengths: list[NDArray[np.int64]], budget: int, seed: int, epoch: 
     return placed([batches[i] for i in random.permutation(len(batches))], seed, epoch)
 
 
+def spread(n: int, most: int) -> Rows:
+    """So many of n places, evenly spread and the same each time: the first ones of a sorted file would all be short."""
+    return np.linspace(0, n - 1, min(n, most)).astype(np.int64)
+
+
 def by_length(lengths: list[NDArray[np.int64]], rows: Rows) -> Rows:
     """Rows by their widest side, which is what fills the budget; within it by how much the first side is the longer.
 

@@ -5,7 +5,7 @@ A line that cannot be used comes as a BadLine with its number. Deliberately not 
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +75,9 @@ class LabelledTexts:
         return ["\t".join(example.texts) for example in self.examples]
 
     def fingerprint(self) -> str:
-        return fingerprint(self.files.paths)
+        """Changes with the contents and with the columns that they are read from."""
+        layouts = [replace(layout, notes=()) for layout in self.files.layouts]
+        return f"{fingerprint(self.files.paths)} {layouts}"
 
     def describe(self) -> list[str]:
         """In sentences, how the files are read, what they hold, and which lines are skipped."""

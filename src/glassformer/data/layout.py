@@ -6,7 +6,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -47,6 +47,11 @@ class Layout:
     columns: tuple[int, int] = (0, 1)
     fields: tuple[str, str] = ("source", "target")  # their names; in JSON lines a dot leads into an object
     notes: tuple[str, ...] = ()
+
+    @property
+    def reading(self) -> str:
+        """How the file is read, in one line, for comparison; two that differ in their notes only read alike."""
+        return repr(replace(self, notes=()))
 
 
 def kind_by_name(path: Path) -> Kind | None:

@@ -68,6 +68,11 @@ class PairFiles:
         source, target = (name.lower() for name in names)
         return (source, target) if source != target and all(map(_CODE.fullmatch, (source, target))) else None
 
+    @property
+    def identity(self) -> str:
+        """Changes with the contents and with how they are read: with the sides exchanged they are other data."""
+        return f"{fingerprint(self.paths)} {self.layout.reading}"
+
 
 def open_pairs(paths: Iterable[str | Path], source: str | None = None, target: str | None = None) -> PairFiles:
     """Look at the files and say how to read them; whatever makes them useless as a whole is a UserError."""

@@ -82,26 +82,62 @@ def _tsv_rows(path: Path, table: Table) -> Iterator[tuple[int, Row]]:
 
 
 def _csv_rows(path: Path, table: Table) -> Iterator[tuple[int, Row]]:
-    # Bytes that are not UTF-8 become lone surrogates, which `whole` finds again in the field where they stand.
-    texts = (line.decode("utf-8", errors="surrogateescape") + "\n" for line in read_lines(path))
-    reader = csv.reader(texts, delimiter=table.delimiter)
+    """Records, which may span lines; one that cannot be used says so for each of its lines, so that none is lost."""
+    record: list[str] = []  # the lines of the record that is being read
+
+    def lines() -> Iterator[str]:
+        # Bytes that are not UTF-8 become lone surrogates, which `whole` finds again in the field where they stand.
+        for line in read_lines(path):
+            record.append(line.decode("utf-8", errors="surrogateescape") + "\n")
+            yield record[-1]
+
+    reader = csv.reader(lines(), delimiter=table.delimiter)
     header = table.header
     while True:
         number = reader.line_num + 1
+        record.clear()
         try:
             cells = next(reader)
         except StopIteration:
             return
         except csv.Error as error:
             long = "field larger" in str(error)
-            yield number, "has a field that is far too long, or a quote that never closes" if long else "is not CSV"
-            continue
-        if header and any(map(str.strip, cells)):
-            header = False
-        elif len(cells) != table.n_columns:
-            yield number, _wrong_columns(len(cells) if any(map(str.strip, cells)) else 0, table)
+            row: Row = "has a field that is far too long, or a quote that never closes" if long else "is not CSV"
         else:
-            yield number, whole(tuple(cells[column] for column in table.columns), NOT_UTF_8)
+            if header and any(map(str.strip, cells)):
+                header = False
+                continue
+            row = _csv_row(cells, record, table)
+        if isinstance(row, str):
+            yield from ((number + i, row) for i in range(len(record)))
+        else:
+            yield number, row
+
+
+def _csv_row(cells: list[str], record: list[str], table: Table) -> Row:
+    """The cells that are wanted of a record that was read from these lines."""
+    spans = f"that spans {len(record):,} lines: a quote may never close"
+    if len(cells) != table.n_columns:
+        n = len(cells) if any(map(str.strip, cells)) else 0
+        if n and len(record) > 1:
+            return f"is in a record of {counted(n, 'column')}, not {table.n_columns}, {spans}"
+        return _wrong_columns(n, table)
+    if len(record) > 1 and not _closes(record, table):
+        return f"is in a record {spans}"
+    return whole(tuple(cells[column] for column in table.columns), NOT_UTF_8)
+
+
+def _closes(record: list[str], table: Table) -> bool:
+    """Whether each quote that opens a cell closes at its end.
+
+    One that does not goes on up to where another cell's quote opens, or to the end of the file, and the number of
+    columns may be right by chance. The reader minds it only if asked to; lines on their own are taken as they are.
+    """
+    try:
+        list(csv.reader(record, delimiter=table.delimiter, strict=True))
+    except csv.Error:
+        return False
+    return True
 
 
 def _json_record(raw: bytes) -> dict[str, Any] | str:

@@ -18,6 +18,7 @@ from glassformer.data.scripts import dominant_script
 
 FACTOR = 3  # times longer or shorter than this file's pairs usually are: suspicious
 LONG = 20  # characters; shorter sentences vary too much for that
+MANY_BREAKS = 10  # of lines, within one side
 _BINS = 4  # of length ratios, for each doubling
 CONTROL = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 GARBLED = re.compile("\ufffd|Ã[\x80-\xbf]|â€")
@@ -65,6 +66,8 @@ class Tally:
             self.odd.add("has control characters", item.line)
         if GARBLED.search(both):
             self.odd.add("has garbled characters, as from a wrong encoding", item.line)
+        if max(item.source.count("\n"), item.target.count("\n")) > MANY_BREAKS:
+            self.odd.add(f"has over {MANY_BREAKS} line breaks on a side, as where a quote closes too late", item.line)
 
     def usual_scripts(self) -> tuple[str, str]:
         """The most common script of each side; empty for a side without letters."""

@@ -5,6 +5,7 @@ back on.
 """
 
 import contextlib
+import functools
 import json
 import math
 import re
@@ -12,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers, trainers
 from tokenizers import Tokenizer as Core
@@ -27,6 +28,7 @@ MASK = "<mask>"  # only in the vocabularies of models that fill blanks, at its e
 SMALLEST = 256 + len(SPECIALS)
 CHARACTERS = 2**16  # more than any language has
 BYTE = re.compile(r"<0x([0-9A-F]{2})>")
+_BYTES = decoders.ByteLevel()
 
 
 @dataclass(frozen=True)
@@ -59,9 +61,10 @@ class Tokenizer:
         falls_back = letter is not None and self.tokens([letter]) == ["A"]
         self.letter: int | None = letter if falls_back else None
 
-    @property
+    @functools.cached_property
     def vocab_size(self) -> int:
-        return int(self.core.get_vocab_size())
+        """Rows that a table needs: the largest number and one; a tokenizer from elsewhere may leave numbers out."""
+        return max(self.core.get_vocab(with_added_tokens=True).values(), default=-1) + 1
 
     def encode(self, text: str) -> list[int]:
         return self.encode_batch([text])[0]
@@ -122,7 +125,13 @@ def load_tokenizer(path: Path, marks: Marks | None = None) -> Tokenizer:
         f"{path} begins with the tokens {found}, but training needs {SPECIALS} there.",
         "Use a tokenizer trained by Glassformer, or let it train one (--tokenizer bpe).",
     )
-    return Tokenizer(core)
+    tokenizer, n_tokens = Tokenizer(core), len(core.get_vocab(with_added_tokens=True))
+    require(
+        tokenizer.vocab_size == n_tokens,
+        f"{path} has {n_tokens:,} tokens, but numbers up to {tokenizer.vocab_size - 1:,}: some stand for nothing.",
+        "Number them without a gap, or let Glassformer train a tokenizer (--tokenizer bpe).",
+    )
+    return tokenizer
 
 
 def with_mask(tokenizer: Tokenizer) -> Tokenizer:
@@ -173,25 +182,66 @@ def train_tokenizer(
 
 
 def extend_tokenizer(tokenizer: Tokenizer, texts: Iterable[str], n_new: int) -> Tokenizer:
-    """The same tokenizer with at most `n_new` more tokens for pieces that it now spells byte by byte.
+    """The same tokenizer with at most `n_new` more tokens for pieces that it now spells mostly byte by byte.
 
-    Old ids keep their meaning, so that a trained model needs only new rows.
+    Old ids keep their meaning, so that a trained model needs only new rows. What is spelled in larger parts stays so:
+    the model knows it that way.
     """
-    core = tokenizer.core
-    data = json.loads(core.to_str())
-    vocab: dict[str, int] = data["model"]["vocab"]
-    counts: Counter[str] = Counter()
-    for text in texts:
-        for piece in _pieces(core, text):
-            counts[piece] += 1
-    costly = {
-        piece: n * (len(tokenizer.spell(piece)) - 1) for piece, n in counts.items() if n > 1 and piece not in vocab
-    }
+    data = json.loads(tokenizer.to_json())
+    if not _falls_apart_into_bytes(data):
+        _refuse_unspelled(tokenizer, texts)
+        return tokenizer
+    model, vocab = data["model"], data["model"]["vocab"]
+    counts = Counter(piece for text in texts for piece in _pieces(tokenizer.core, text))
+    costly: dict[str, int] = {}
+    for piece in (piece for piece, n in counts.items() if n > 1 and piece not in vocab):
+        spelled = tokenizer.spell(piece)
+        if not model["merges"] or _is_in_bytes(tokenizer, spelled):
+            costly[piece] = counts[piece] * (len(spelled) - 1)
     best = sorted(((gain, piece) for piece, gain in costly.items() if gain > 1), key=lambda item: (-item[0], item[1]))
-    for _, piece in best[:n_new]:
-        vocab[piece] = len(vocab)
-    data["model"]["ignore_merges"] = True  # a piece that is in the vocabulary is taken whole
-    return Tokenizer(Core.from_str(json.dumps(data)))
+    if not best[:n_new]:
+        return tokenizer
+    # A token beside the vocabulary gets a new number when that grows, unless it is in it.
+    vocab.update(tokenizer.core.get_vocab(with_added_tokens=True))
+    vocab.update({piece: i for i, (_, piece) in enumerate(best[:n_new], start=tokenizer.vocab_size)})
+    model["ignore_merges"] = True  # a piece that is in the vocabulary is taken whole
+    return Tokenizer(Core.from_str(json.dumps(data)), None if tokenizer.is_ours else tokenizer.marks)
+
+
+def _falls_apart_into_bytes(data: dict[str, Any]) -> bool:
+    """Whether a tokenizer cuts texts into pieces of bytes, and knows all of these: such a one can take up more."""
+    model, cutting = data["model"], data["pre_tokenizer"] or {}
+    parts = cutting.get("pretokenizers", [cutting])
+    return (
+        model["type"] == "BPE"
+        and not model["end_of_word_suffix"]
+        and any(part.get("type") == "ByteLevel" for part in parts)
+        and set(pre_tokenizers.ByteLevel.alphabet()) <= model["vocab"].keys()
+    )
+
+
+def _is_in_bytes(tokenizer: Tokenizer, spelled: list[int]) -> bool:
+    """Whether half of the tokens or more are parts of a character, as is so where an alphabet is not known."""
+    broken = [i for i in spelled if "\N{REPLACEMENT CHARACTER}" in _BYTES.decode([tokenizer.piece(i)])]
+    return 2 * len(broken) >= len(spelled)
+
+
+def _refuse_unspelled(tokenizer: Tokenizer, texts: Iterable[str]) -> None:
+    """A tokenizer that cannot grow will do if it spells every word that comes again, and not mostly in bytes."""
+    model = json.loads(tokenizer.to_json())["model"]
+    unknown = (
+        model.get("unk_id") if model["type"] == "Unigram" else tokenizer.core.token_to_id(model["unk_token"] or "")
+    )
+    counts = Counter(word for text in texts for word in text.split())
+    for word in (word for word, n in counts.items() if n > 1):
+        encoding = tokenizer.core.encode(word, add_special_tokens=False)
+        read = {place for begin, end in encoding.offsets for place in range(begin, end)}
+        n_bytes = sum(BYTE.fullmatch(piece) is not None for piece in encoding.tokens)
+        require(
+            unknown not in encoding.ids and len(read) == len(word) and 2 * n_bytes < max(1, len(encoding.ids)),
+            f"The tokenizer cannot spell {word[:40]!r}, and its kind ({model['type']}) takes up no new words.",
+            "Train a new model without --from, or start from one whose tokenizer Glassformer trained.",
+        )
 
 
 def _untrained(kind: TokenizerKind, sentences: bool) -> Core:

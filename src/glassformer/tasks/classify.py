@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
-from glassformer.data.batch import Rows
+from glassformer.data.batch import Rows, spread
 from glassformer.data.labelled_batch import Inputs, LabelledBatch, LabelledData, plan_examples
 from glassformer.data.labels import LabelKind, Labels, Targets
 from glassformer.errors import require
@@ -138,7 +138,7 @@ class ClassifyJob:
         self.recipe, self.settings, self.speaker = recipe, recipe.train, speaker
         self.device = next(model.parameters()).device
         self.metric = chosen_metric(recipe.metric, labels)
-        self.rows = _spread(len(valid.targets), VALIDATED)
+        self.rows = spread(len(valid.targets), VALIDATED)
         self.scale = Scale.of(train.targets) if labels.kind == "number" else Scale()
         self.weights = _class_weights(labels, train.targets).to(self.device) if recipe.balance else None
 
@@ -251,8 +251,3 @@ def _class_weights(labels: Labels, targets: Targets) -> Tensor:
         return torch.from_numpy(((len(targets) - yes) / np.maximum(1, yes)).astype(np.float32))
     counts = np.bincount(targets.astype(np.int64), minlength=labels.n_out)
     return torch.from_numpy((len(targets) / (labels.n_out * np.maximum(1, counts))).astype(np.float32))
-
-
-def _spread(n: int, most: int) -> Rows:
-    """So many places, evenly spread."""
-    return np.arange(n) if n <= most else np.arange(most) * n // most

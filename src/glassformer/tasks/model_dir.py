@@ -29,6 +29,10 @@ from glassformer.tasks.built_in import find_model
 
 FORMAT = 1
 _UNFINISHED = "If training was stopped there, go on with --resume."
+_GROUP = (dict, "a group of settings")
+_KINDS = (("task", str, "text"), *((name, *_GROUP) for name in ("model", "about", "marks", "adapter")))
+DEEPEST = 100  # groups in groups of settings.json
+LARGEST = 1 << 24  # number in a model's settings: of rows, of positions, of a width
 Storage = Literal["fp32", "fp16", "int8"]
 
 
@@ -119,8 +123,9 @@ def load_model(folder: Path) -> LoadedModel:
     settings = _read_settings(folder)
     if "adapter" in settings:
         return _load_adapted(folder, settings)
-    model = build_empty(config.parse(ModelSettings, settings["model"], f"{folder / 'settings.json'}"))
-    _unpack(model, folder / "model.safetensors")
+    tensors = _read_tensors(folder / "model.safetensors")
+    model = _build_empty(settings["model"], len(tensors), folder)
+    _unpack(model, tensors, folder / "model.safetensors")
     if not _has_text(model.settings):
         return LoadedModel(folder, settings["task"], model.eval(), None, None, settings["about"])
     marks = config.parse(Marks, settings["marks"], f"{folder / 'settings.json'}") if "marks" in settings else None
@@ -129,6 +134,24 @@ def load_model(folder: Path) -> LoadedModel:
     source_tokenizer = load_tokenizer(own) if own.exists() or settings.get("source_tokenizer") else tokenizer
     _check_vocabulary(model.settings, tokenizer, source_tokenizer, folder)
     return LoadedModel(folder, settings["task"], model.eval(), tokenizer, source_tokenizer, settings["about"])
+
+
+def _build_empty(data: dict[str, Any], n_tensors: int, folder: Path) -> Transformer:
+    """A model as settings.json says, without memory for its weights; what no file could fill is refused before."""
+    path = folder / "settings.json"
+    hint = "The file is damaged; copy it again from where it came."
+    largest = max((value for value in config.flatten(data).values() if type(value) is int), default=0)
+    require(largest <= LARGEST, f"{path} asks for a model with {str(largest)[:20]} of something.", hint)
+    settings: ModelSettings = config.parse(ModelSettings, data, str(path))
+    stacks = [getattr(settings, name, None) for name in ("encoder", "decoder")]
+    n_layers = sum(stack.n_layers for stack in stacks if stack is not None)
+    # Each layer and each convolution of a front-end has several tensors of its own.
+    n_parts = n_layers + len(getattr(settings.source, "strides", ()))
+    require(n_parts <= n_tensors, f"{path} asks for {n_parts:,} layers, but there are {n_tensors:,} tensors.", hint)
+    try:
+        return build_empty(settings)
+    except RuntimeError:  # torch counts the bytes, though it does not take them
+        raise UserError(f"{path} asks for a model that no memory could hold.", hint) from None
 
 
 def _has_text(settings: ModelSettings) -> bool:
@@ -148,8 +171,16 @@ def _load_adapted(folder: Path, settings: dict[str, Any]) -> LoadedModel:
     require(fits, f"{folder} is an adapter of {adapter.base}, whose weights have changed since.", "Put them back.")
     loaded = load_model(base)
     require(not loaded.is_adapted, f"{folder} is an adapter of an adapter.", "Train it on a whole model.")
-    own: ModelSettings = config.parse(ModelSettings, settings["model"], f"{folder / 'settings.json'}")
     tensors = _read_tensors(folder / "adapter.safetensors")
+    there = {name: p.shape for name, p in [*loaded.model.named_parameters(), *tensors.items()]}
+    empty = _build_empty(settings["model"], len(there), folder)
+    own = empty.settings
+    fits = all(there.get(name) == p.shape for name, p in empty.named_parameters())
+    require(
+        fits and any(name.endswith(".a") and t.shape[:1] == (adapter.lora.rank,) for name, t in tensors.items()),
+        f"{folder} is an adapter, but its weights do not fit its settings.json.",
+        "Copy the whole folder again from where it came.",
+    )
     if own != loaded.model.settings:
         kept = ("head.",) if own.head == loaded.model.settings.head else ()
         loaded = replace(loaded, model=with_settings(loaded.model, own, kept))
@@ -183,18 +214,31 @@ def _read_settings(folder: Path) -> dict[str, Any]:
     require(path.exists(), f"{folder} is not a finished model: settings.json is missing.", hint)
     try:
         settings = json.loads(path.read_text(encoding="utf-8"))
+        depth = _depth(settings)
     except (OSError, ValueError) as error:
         raise UserError(f"{path} cannot be read: {error}.") from None
+    except RecursionError:
+        depth = DEEPEST + 1
+    require(depth <= DEEPEST, f"{path} cannot be read: it has groups in groups without end.", "Check the folder.")
     whole = isinstance(settings, dict) and {"format", "task", "model", "about"} <= settings.keys()
-    require(
-        whole and isinstance(settings["model"], dict), f"{path} was not written by Glassformer.", "Check the folder."
-    )
+    require(whole, f"{path} was not written by Glassformer.", "Check the folder.")
+    for name, kind, wanted in _KINDS:
+        given = settings.get(name, kind())
+        shown = json.dumps(given)[:40]
+        require(
+            isinstance(given, kind), f"{path} has {name} = {shown}, but it must be {wanted}.", "Copy the folder again."
+        )
     require(
         settings["format"] == FORMAT,
         f"{path} has format {settings['format']}, but this version reads format {FORMAT}.",
         "Use the version of Glassformer that wrote it, or a newer one.",
     )
     return dict(settings)
+
+
+def _depth(value: Any) -> int:
+    inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return 1 + max(map(_depth, inside), default=0)
 
 
 def _check_vocabulary(settings: ModelSettings, target: Tokenizer, source: Tokenizer, folder: Path) -> None:
@@ -226,12 +270,19 @@ def _pack(model: nn.Module, storage: Storage) -> dict[str, Tensor]:
     return packed
 
 
-def _unpack(model: Transformer, path: Path) -> None:
+def _unpack(model: Transformer, tensors: Mapping[str, Tensor], path: Path) -> None:
     """Give an empty model its weights; each must be there in its shape, and no other."""
-    parts = _read_tensors(path)
+    parts = dict(tensors)
     for name in [n.removesuffix(":int8") for n in parts if n.endswith(":int8")]:
         require(f"{name}:scale" in parts, f"{path} lacks the scale of {name}.", "Copy it again from where it came.")
-        parts[name] = parts.pop(f"{name}:int8").float() * parts.pop(f"{name}:scale")
+        rounded, scale = parts.pop(f"{name}:int8"), parts.pop(f"{name}:scale")
+        # A product of other shapes could be far larger than both.
+        require(
+            rounded.dim() == 2 and scale.shape == (len(rounded), 1),
+            f"{path} has a scale of {name} that does not fit: {tuple(scale.shape)} for {tuple(rounded.shape)}.",
+            "Copy it again from where it came.",
+        )
+        parts[name] = rounded.float() * scale
     _check_shapes(path, dict(model.named_parameters()), parts)
     model.load_state_dict({name: tensor.float() for name, tensor in parts.items()}, strict=False, assign=True)
     model.tie()
@@ -242,12 +293,20 @@ def _unpack(model: Transformer, path: Path) -> None:
 def _read_tensors(path: Path) -> dict[str, Tensor]:
     try:
         with safe_open(path, framework="pt") as file:
-            return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
     except FileNotFoundError:
         what = "cannot be read" if path.exists() else "is missing"
         raise UserError(f"{path} {what}.", "A model directory needs it; copy the whole folder.") from None
     except (SafetensorError, OSError, ValueError) as error:
         raise UserError(f"{path} is damaged: {error}.", "Copy it again from where it came.") from None
+    for name, tensor in tensors.items():
+        kind = str(tensor.dtype).removeprefix("torch.")
+        require(
+            tensor.is_floating_point() or (kind == "int8" and name.endswith(":int8")),
+            f"{path} holds {name} as {kind}, but weights are real numbers.",
+            "Copy it again from where it came.",
+        )
+    return tensors
 
 
 def _check_shapes(path: Path, parameters: Mapping[str, Tensor], tensors: Mapping[str, Tensor]) -> None:

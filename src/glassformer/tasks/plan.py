@@ -69,11 +69,14 @@ def plan_translation(files: PairFiles, found: PairReport, recipe: TranslateRecip
     recipe, before = recipe or TranslateRecipe(), _peak_megabytes()
     train = for_each_core(recipe.train, torch.device("cpu"))
     characters = found.source.characters.total + found.target.characters.total
-    vocab_size = recipe.tokenizer.size or automatic_size(characters)
+    settings = recipe.tokenizer
+    if settings.file is None:
+        settings = replace(settings, size=settings.size or automatic_size(characters))
     size = automatic_translate_size(found.n_pairs) if recipe.size == "auto" else recipe.size
     with tempfile.TemporaryDirectory() as folder:
         some = _some_of(usable_pairs(files), found.n_pairs)
-        tokenizers = make_tokenizers(some, replace(recipe.tokenizer, size=vocab_size))
+        tokenizers = make_tokenizers(some, settings)
+        vocab_size = settings.size or tokenizers.target.vocab_size
         data, _ = encode_pairs(some, tokenizers, Path(folder) / "some", recipe.max_tokens)
         model = build(model_settings(replace(recipe, size=size), vocab_size, vocab_size, tokenizers.joint))
         assert isinstance(model, EncoderDecoder)

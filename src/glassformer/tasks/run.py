@@ -76,11 +76,16 @@ class Run:
         return self.out / "data"
 
     def is_prepared(self, identity: str, recipe: Recipe) -> bool:
-        """Whether an earlier start of the same run left its data; another run's is refused."""
+        """Whether an earlier start of the same run left its data; another run's is refused.
+
+        Where it is not, the mark goes: data of two runs may lie there mixed from now on, if this one is killed too.
+        """
         mark = self.data / "identity"
         same = mark.exists() and mark.read_text() == identity
         if mark.exists() and not same and (self.out / "checkpoints").exists():
             raise begun_otherwise(self.out, _what_changed(self.out / "recipe.toml", recipe))
+        if not same:
+            mark.unlink(missing_ok=True)
         return same
 
     def for_cores(self, recipe: R, device: torch.device, least: int = LEAST_TOKENS) -> R:

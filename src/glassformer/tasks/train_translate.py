@@ -8,7 +8,7 @@ from pathlib import Path
 from glassformer.data.check import PairReport, check_pairs, explain
 from glassformer.data.counted import counted
 from glassformer.data.files import alone_in, write_text
-from glassformer.data.pairs import Pair, PairFiles, fingerprint
+from glassformer.data.pairs import Pair, PairFiles
 from glassformer.data.split import hold_out, usual_sentences
 from glassformer.data.tokenizer import load_tokenizer
 from glassformer.errors import require
@@ -27,7 +27,7 @@ from glassformer.tasks.translate import (
     TranslateRecipe,
     automatic_translate_size,
 )
-from glassformer.tasks.translate_model import load_start, make_model
+from glassformer.tasks.translate_model import Start, load_start, make_model
 from glassformer.train.machine import keep_memory
 from glassformer.train.report import Report
 
@@ -71,11 +71,10 @@ def _train(files: TrainingFiles, found: PairReport, recipe: TranslateRecipe, dev
     say, out = run.report.say, run.out
     say(explain(found))
     recipe = run.for_cores(_resolve(recipe, found), choose_device(device))
-    identity = identity_of(
-        recipe, (fingerprint(f.paths) if f is not None else None for f in (files.train, files.valid))
-    )
-    data = _prepare(files, recipe, run, identity)
-    model = make_model(recipe, data.tokenizers).to(choose_device(device))
+    identity = identity_of(recipe, (f.identity if f is not None else None for f in (files.train, files.valid)))
+    start = None if recipe.start is None else load_start(recipe.start)
+    data = _prepare(files, recipe, start, run, identity)
+    model = make_model(recipe, data.tokenizers, start).to(choose_device(device))
     kind = recipe.size if recipe.start is None else f"as {recipe.start}"
     run.say_model(kind, model, f", {counted(len(data.train), 'pair')} to learn from")
     job = TranslateJob(model, data.train, data.valid, recipe.train, recipe.both_ways)
@@ -107,10 +106,10 @@ def _check_recipe(recipe: TranslateRecipe, device: str) -> None:
         find_model(recipe.start)
     elif recipe.size != "auto":
         load_size_data(full_name(recipe.size, "translate"))
-    kind = recipe.tokenizer.kind
+    file = recipe.tokenizer.file
     require(
-        kind in ("bpe", "word", "char") or Path(kind).is_file(),
-        f"There is no tokenizer {kind!r}.",
+        file is None or file.is_file(),
+        f"There is no tokenizer {recipe.tokenizer.kind!r}.",
         "Choose bpe, word or char, or give a tokenizer.json.",
     )
 
@@ -124,7 +123,7 @@ def _resolve(recipe: TranslateRecipe, found: PairReport) -> TranslateRecipe:
     return replace(recipe, size=size)
 
 
-def _prepare(files: TrainingFiles, recipe: TranslateRecipe, run: Run, identity: str) -> Prepared:
+def _prepare(files: TrainingFiles, recipe: TranslateRecipe, start: Start | None, run: Run, identity: str) -> Prepared:
     """Tokens on disk; what an earlier start of the same run made is used again."""
     out, folder, say = run.out, run.data, run.report.say
     if run.is_prepared(identity, recipe):
@@ -133,10 +132,10 @@ def _prepare(files: TrainingFiles, recipe: TranslateRecipe, run: Run, identity: 
         tokenizers = Tokenizers(load_tokenizer(own) if own.exists() else target, target)
         return Prepared(load_pairs(folder / "train", tokenizers), load_pairs(folder / "valid", tokenizers), tokenizers)
     train, valid = _divide(files)
-    if recipe.start is not None:
-        tokenizers = extend_tokenizers(load_start(recipe.start).tokenizers, train)
+    if start is not None:
+        tokenizers = extend_tokenizers(start.tokenizers, train)
     else:
-        tokenizers = make_tokenizers(train, recipe.tokenizer)
+        tokenizers = make_tokenizers(train, recipe.tokenizer, say)
     write_text(out / "tokenizer.json", tokenizers.target.to_json())
     if tokenizers.joint:
         (out / "source_tokenizer.json").unlink(missing_ok=True)  # of a start that was killed

@@ -24,7 +24,7 @@ from glassformer.data.audio_augment import (
     pairs_to_join,
 )
 from glassformer.data.audio_store import AudioStore
-from glassformer.data.batch import Planned, Rows, by_length, cut, pad, plan_epoch
+from glassformer.data.batch import Planned, Rows, by_length, cut, pad, plan_epoch, spread
 from glassformer.data.features import FeatureSettings, extract, loudness, pad_features
 from glassformer.data.store import TokenStore
 from glassformer.data.tokenizer import END, PAD, START, Tokenizer
@@ -245,24 +245,25 @@ class TranscribeJob:
 
     @torch.inference_mode()
     def validate(self) -> Validation:
-        """The loss on all of the validation set, word and character errors by joint greedy search on its first."""
+        """The loss on all of the validation set, word and character errors by joint greedy search on some of it."""
         data, settings = self.valid, self.settings
+        rows = spread(len(data.tokens), settings.n_translated).tolist()
         total, n_tokens = 0.0, 0
         heard: dict[int, Tensor] = {}
         for part, features in self._alike(data):
-            heard |= {i: f for i, f in zip(part.tolist(), features, strict=True) if i < settings.n_translated}
+            heard |= {i: f for i, f in zip(part.tolist(), features, strict=True) if i in rows}
             batch = self._batch(features, [data.tokens[i] for i in part])
             total += float(self.loss_of(batch, 0.0))
             n_tokens += batch.n_tokens
         loss = total / n_tokens
-        if not heard:
+        if not rows:
             return Validation(-loss, {"valid_loss": loss})
-        n = len(heard)
+        n = len(rows)
         backend = TranscribeBackend(self.model, self.recipe.ctc, settings.batch_tokens)
-        options = DecodeOptions(beam=1, max_len=int(data.tokens.lengths[:n].max()) + ROOM)
-        found = backend.generate([heard[i] for i in range(n)], options)
+        options = DecodeOptions(beam=1, max_len=int(data.tokens.lengths[rows].max()) + ROOM)
+        found = backend.generate([heard[i] for i in rows], options)
         guesses = [data.tokenizer.decode(best[0].ids) if best else "" for best in found]
-        answers = [data.tokenizer.decode(data.tokens[i].tolist()) for i in range(n)]
+        answers = [data.tokenizer.decode(data.tokens[i].tolist()) for i in rows]
         wer, cer = 100 * jiwer.wer(answers, guesses), 100 * jiwer.cer(answers, guesses)
         exact = 100 * sum(guess == answer for guess, answer in zip(guesses, answers, strict=True)) / n
         samples = [f"{guesses[i] or '(nothing)'}  (wanted: {answers[i]})" for i in sorted({0, n // 2, n - 1})]

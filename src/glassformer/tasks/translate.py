@@ -1,16 +1,19 @@
 """Translation as a job for the training loop: pairs in, BLEU out."""
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from torch import Tensor
 
-from glassformer.data.batch import PairBatch, Planned, Rows, by_length, cut, pair_batch, plan_epoch
+from glassformer.data.batch import PairBatch, Planned, Rows, by_length, cut, pair_batch, plan_epoch, spread
 from glassformer.data.store import TokenStore
-from glassformer.data.tokenizer import PAD, Tokenizer
+from glassformer.data.tokenizer import PAD, SMALLEST, Tokenizer
 from glassformer.decode.options import DecodeOptions
 from glassformer.errors import require
 from glassformer.model import EncoderDecoder
@@ -21,6 +24,8 @@ from glassformer.train.loop import Validation
 from glassformer.train.loss import cross_entropy
 from glassformer.train.settings import TrainSettings
 
+KINDS = ("bpe", "word", "char")  # of vocabularies that are learned from the pairs
+
 
 @dataclass(frozen=True, kw_only=True)
 class TokenizerSettings(Settings):
@@ -30,6 +35,25 @@ class TokenizerSettings(Settings):
     size: int | None = None
     # One vocabulary for both sides lets names and numbers be copied and all tables be one.
     joint: bool = True
+
+    def __post_init__(self) -> None:
+        require(
+            self.size is None or self.size >= SMALLEST,
+            f"tokenizer.size is {self.size}, but the single bytes alone need {SMALLEST} tokens.",
+            f"Ask for {SMALLEST} or more, or leave it out: it grows with the text.",
+        )
+        if self.file is not None:
+            given = f"tokenizer.size = {self.size}" if self.size is not None else "tokenizer.joint = false"
+            require(
+                self.size is None and self.joint,
+                f"The tokenizer {self.file} is a file, taken as it is for both sides: {given} would have no effect.",
+                f"Leave that out, or let a vocabulary be learned ({', '.join(KINDS)}).",
+            )
+
+    @property
+    def file(self) -> Path | None:
+        """The tokenizer.json to take; None: a vocabulary is learned."""
+        return None if self.kind in KINDS else Path(self.kind)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,6 +106,11 @@ class PairData:
         return pair_batch([self.source.tokens[i] for i in rows], [self.target.tokens[i] for i in rows])
 
     @property
+    def lengths(self) -> list[NDArray[np.int64]]:
+        """Of both sides, with the end token."""
+        return [self.source.tokens.lengths + 1, self.target.tokens.lengths + 1]
+
+    @property
     def turned(self) -> "PairData":
         """The same pairs, to be translated the other way round."""
         return PairData(self.target, self.source)
@@ -100,7 +129,7 @@ class TranslateJob:
         )
         self.model, self.train, self.valid, self.settings, self.both_ways = model, train, valid, settings, both_ways
         self.device = next(model.parameters()).device
-        self.lengths = [train.source.tokens.lengths + 1, train.target.tokens.lengths + 1]  # 1: the end token
+        self.lengths = train.lengths
 
     def plan_epoch(self, epoch: int) -> list[Planned]:
         return plan_epoch(self.lengths, self.settings.batch_tokens, self.settings.seed, epoch)
@@ -128,31 +157,44 @@ class TranslateJob:
 
     @torch.inference_mode()
     def validate(self) -> Validation:
-        """Perplexity on all of the validation set, BLEU, chrF and exact answers by greedy search on its first."""
-        valid = self.valid
-        lengths = [valid.source.tokens.lengths + 1, valid.target.tokens.lengths + 1]
-        rows = by_length(lengths, torch.arange(len(valid)).numpy())
-        total, n_tokens = 0.0, 0
-        for part in cut(rows, lengths[1][rows], self.settings.batch_tokens):
-            batch = valid.batch(part).to(self.device)
-            total += float(self.loss_of(self.model, batch, 0.0))
-            n_tokens += batch.n_tokens
-        loss = total / n_tokens
-        n = min(self.settings.n_translated, len(valid))
+        """Perplexity on all of the validation set, BLEU, chrF and exact answers by greedy search on some of it."""
+        loss = self._valid_loss()
+        n = min(self.settings.n_translated, len(self.valid))
         if n == 0:
             return Validation(-loss, {"valid_loss": loss})
-        sources = [valid.source.tokens[i].tolist() for i in range(n)]
-        answers = [valid.target.tokenizer.decode(valid.target.tokens[i].tolist()) for i in range(n)]
-        longest = int(valid.target.tokens.lengths[:n].max()) + 10
+        scores, samples = self._translated(spread(len(self.valid), n))
+        # BLEU alone says nothing about targets of a word or two.
+        return Validation((scores["bleu"] + scores["chrf"]) / 2, {"valid_loss": loss, **scores}, samples)
+
+    def _valid_loss(self) -> float:
+        """For each target token, without smoothing."""
+        lengths = self.valid.lengths
+        rows = by_length(lengths, np.arange(len(self.valid)))
+        total, n_tokens = 0.0, 0
+        # A short target may have a long source, which fills the memory as well.
+        for part in cut(rows, np.maximum(*lengths)[rows], self.settings.batch_tokens):
+            batch = self.valid.batch(part).to(self.device)
+            total += float(self.loss_of(self.model, batch, 0.0))
+            n_tokens += batch.n_tokens
+        return total / n_tokens
+
+    def _translated(self, rows: Rows) -> tuple[dict[str, float], list[str]]:
+        """How well these pairs are translated, and three samples."""
+        source, target = self.valid.source, self.valid.target
+        sources = [source.tokens[i].tolist() for i in rows]
+        answers = [target.tokenizer.decode(target.tokens[i].tolist()) for i in rows]
+        longest = int(target.tokens.lengths[rows].max()) + 10
         backend = TorchBackend(self.model, self.settings.batch_tokens)
         found = backend.generate([Request(ids) for ids in sources], DecodeOptions(beam=1, max_len=longest))
-        guesses = [valid.target.tokenizer.decode(hypotheses[0].ids) for hypotheses in found]
-        bleu = BLEU(force=True).corpus_score(guesses, [answers]).score
-        chrf = CHRF().corpus_score(guesses, [answers]).score
-        exact = 100 * sum(guess == answer for guess, answer in zip(guesses, answers, strict=True)) / n
+        guesses = [target.tokenizer.decode(hypotheses[0].ids) for hypotheses in found]
+        n = len(rows)
+        scores = {
+            "bleu": BLEU(force=True).corpus_score(guesses, [answers]).score,
+            "chrf": CHRF().corpus_score(guesses, [answers]).score,
+            "exact": 100 * sum(guess == answer for guess, answer in zip(guesses, answers, strict=True)) / n,
+        }
         samples = [
-            f"{valid.source.tokenizer.decode(sources[i])} → {guesses[i] or '(nothing)'}  (wanted: {answers[i]})"
+            f"{source.tokenizer.decode(sources[i])} → {guesses[i] or '(nothing)'}  (wanted: {answers[i]})"
             for i in sorted({0, n // 2, n - 1})
         ]
-        # BLEU alone says nothing about targets of a word or two.
-        return Validation((bleu + chrf) / 2, {"valid_loss": loss, "bleu": bleu, "chrf": chrf, "exact": exact}, samples)
+        return scores, samples

@@ -36,11 +36,11 @@ def load_start(name: str) -> Start:
     return Start(loaded.model, Tokenizers(loaded.source_tokenizer, loaded.tokenizer))
 
 
-def make_model(recipe: TranslateRecipe, tokenizers: Tokenizers) -> EncoderDecoder:
-    """A new model, or the one to start from, with rows for the words that are new to it."""
+def make_model(recipe: TranslateRecipe, tokenizers: Tokenizers, start: Start | None = None) -> EncoderDecoder:
+    """A new model, or the one to start from, with rows for the words that are new to it; `start`, if read already."""
     torch.manual_seed(recipe.train.seed)
     if recipe.start is not None:
-        start = load_start(recipe.start)
+        start = start or load_start(recipe.start)
         return with_dropout(grow_vocabulary(start.model, start.tokenizers, tokenizers), recipe.dropout)
     model = build(model_settings(recipe, tokenizers.source.vocab_size, tokenizers.target.vocab_size, tokenizers.joint))
     assert isinstance(model, EncoderDecoder)

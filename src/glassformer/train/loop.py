@@ -176,6 +176,7 @@ class Trainer:
         seconds = time.monotonic() - began
         if not p.finished:
             plan_steps(p, s, seconds_a_step, seconds)
+            p.finished = p.step >= p.n_steps
         p.validating += seconds
 
     def validated(self, tensors: Mapping[str, Tensor] | None) -> Validation:

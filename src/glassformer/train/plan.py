@@ -45,16 +45,19 @@ def measure_step(job: "Job", settings: TrainSettings, helpers: "Helpers") -> flo
 def plan_steps(
     progress: Progress, settings: TrainSettings, seconds_a_step: float, seconds_a_validation: float = 0.0
 ) -> None:
-    """Fit the number of steps to the minutes that are left, and say when to validate next."""
+    """Fit the number of steps to the minutes that are left, and say when to validate next.
+
+    The first step is always made; later there may be none left.
+    """
     p, s = progress, settings
     interval = APART if s.steps is not None and s.validations == VALIDATIONS else 1
     if s.minutes is not None and seconds_a_step > 0:
-        left = s.minutes * 60 * (1 - SAVING) - p.seconds - ENDING * seconds_a_validation
+        left = max(0.0, s.minutes * 60 * (1 - SAVING) - p.seconds - ENDING * seconds_a_validation)
         # Validation may take its share of the time, no more, and the first comes when there is something to see.
         first = FIRST if p.step == 0 else 0.0
         apart = max(s.minutes * 60 / s.validations, seconds_a_validation / VALIDATING, first)
         validating = left // apart * seconds_a_validation
-        p.n_steps = p.step + max(1, int((left - validating) / seconds_a_step))
+        p.n_steps = p.step + max(int(p.step == 0), int((left - validating) / seconds_a_step))
         interval = math.ceil(apart / seconds_a_step)
     if s.steps is not None:
         p.n_steps = min(p.n_steps, s.steps)
