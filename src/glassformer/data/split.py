@@ -126,7 +126,8 @@ def split_sentences(text: str, most: int = 1, ordinals: bool = True) -> list[Pie
         begin, end = match.span(match.lastindex or 1)
         is_line = match.lastindex == 1
         if not is_line and (
-            _is_within(text, begin, end, is_small) or _is_no_end(text[start:begin][-LONGEST_SHORT:], ordinals)
+            _is_within(text, begin, end, is_small)
+            or _is_no_end(text[max(start, begin - LONGEST_SHORT) : begin], ordinals)
         ):
             continue
         begin = start + len(text[start:begin].rstrip())
