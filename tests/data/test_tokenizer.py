@@ -283,3 +283,23 @@ def test_numbers_that_are_left_out(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"tokens, but numbers up to 5,000: some stand for nothing"):
         saved_core(tmp_path, core)
     assert Tokenizer(core, Marks()).vocab_size == 5001  # of a model from elsewhere, which has a row for it
+
+
+@pytest.mark.parametrize("kind", ["bpe", "word"])
+@pytest.mark.parametrize(
+    "text", ["मैं किताब पसंद", "தமிழ் மொழி ஒன்று", "العَرَبِيَّة لُغَة جَمِيلَة", "क्\u200dष ज्ञ त्र", "xe\u0301 ye\u0301 ❤️"]
+)
+def test_vowel_signs_and_joiners_stay_in_their_words(kind: TokenizerKind, text: str) -> None:
+    tokenizer = train_tokenizer([text] * 3, kind, 600)
+    assert len(tokenizer.encode(text)) == len(text.split())
+    assert tokenizer.decode(tokenizer.encode(text)) == text
+
+
+@given(st.text(st.sampled_from("ab Zé字9.,'’sdmt\n \t!-") | st.characters(exclude_categories=("M", "Cf", "Cs"))))
+def test_without_vowel_signs_words_are_cut_as_gpt_2_cuts_them(text: str) -> None:
+    def cut(core: Core) -> list[str]:
+        return [piece for piece, _ in core.pre_tokenizer.pre_tokenize_str(text)]
+
+    as_gpt_2 = Core(models.BPE())
+    as_gpt_2.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    assert cut(train_tokenizer(["a"], "bpe", 300).core) == cut(as_gpt_2)

@@ -83,6 +83,25 @@ def test_compact_storage_is_near_and_small(tmp_path: Path, storage: Storage) -> 
     assert sizes[0] < sizes[1] * (0.6 if storage == "fp16" else 0.5)
 
 
+@pytest.mark.parametrize("name", ["model.safetensors", "tokenizer.json"])
+def test_a_file_that_was_altered_but_reads_is_told(tmp_path: Path, name: str) -> None:
+    saved(tmp_path)
+    if name == "tokenizer.json":
+        data = json.loads((tmp_path / name).read_text())
+        ids = data["model"]["vocab"]
+        ids |= dict(zip([*ids][-2:], [ids[token] for token in [*ids][:-3:-1]], strict=True))
+        (tmp_path / name).write_text(json.dumps(data))
+    else:
+        whole = (tmp_path / name).read_bytes()
+        (tmp_path / name).write_bytes(whole[:-400] + bytes(400))
+    with pytest.raises(UserError, match=rf"another {name} than it was saved with.*Copy the whole folder"):
+        load_model(tmp_path)
+    settings = json.loads((tmp_path / "settings.json").read_text())
+    del settings["checksums"]  # as models of before have none
+    (tmp_path / "settings.json").write_text(json.dumps(settings))
+    assert load_model(tmp_path)
+
+
 def test_row_of_zeros_in_int8(tmp_path: Path) -> None:
     model = model_for(TOKENIZER, TOKENIZER)
     with torch.no_grad():

@@ -4,11 +4,13 @@ import io
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
 import glassformer
 from glassformer.cli.main import run
+from glassformer.cli.stdin import stdin_lines
 from glassformer.data.tokenizer import END, train_tokenizer
 from glassformer.decode.options import DecodeOptions
 from glassformer.errors import UserError
@@ -136,6 +138,27 @@ def test_one_string_instead_of_a_list_is_refused(translator: Translator) -> None
         translator.translate("where")
 
 
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"beam": "4"}, "beam is '4', but it must be a whole number"),
+        ({"max_len": 1.5}, "max_len is 1.5, but it must be a whole number"),
+        ({"temprature": 1.0}, r"there is no setting temprature \(did you mean temperature\?\)"),
+        ({"foo": 1}, r"What translate got cannot be used: there is no setting foo \(known: beam, nbest"),
+    ],
+)
+def test_wrong_options_get_a_sentence(translator: Translator, options: dict[str, object], said: str) -> None:
+    with pytest.raises(UserError, match=said):
+        translator.translate(["where"], **options)
+
+
+def test_numbers_of_other_libraries_are_options_too(translator: Translator) -> None:
+    given = {"beam": np.int64(2), "length_penalty": np.float32(0.5), "max_len": 5}
+    assert translator.translate(["where"], **given) == translator.translate(
+        ["where"], beam=2, length_penalty=0.5, max_len=5
+    )
+
+
 def test_unknown_engines_are_refused(folder: Path) -> None:
     with pytest.raises(UserError, match=r"There is no engine 'steam'\. Choose auto, c\+\+, ctranslate2, torch\."):
         glassformer.load(folder, engine="steam")  # type: ignore[arg-type]
@@ -204,6 +227,23 @@ def test_stdin_gives_line_for_line(
     assert out.count("\n") == 5
     assert out.split("\n")[1] == ""
     assert out.split("\n")[0] == glassformer.load(folder).translate(["where is"], max_len=10)[0]
+
+
+def test_lines_that_are_not_utf_8_are_counted(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = "grüße\n".encode("latin-1") * 6 + "grüße".encode()
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(given)))
+    assert sum(len(lines) for lines in stdin_lines()) == 7
+    assert capsys.readouterr().err == "Not UTF-8, so read in part only: 6 lines (1, 2, 3, 4, 5, …).\n"
+
+
+def test_quiet_is_quiet(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for quiet, said in (((), "Without --sample these have no effect: temperature."), (("--quiet",), "")):
+        with pytest.raises(SystemExit):
+            run(["translate", str(folder), "where", "--temperature", "0.5", "--max-len", "5", *quiet])
+        err = capsys.readouterr().err
+        assert said in err if said else not err
 
 
 def test_json_is_one_object_a_line(

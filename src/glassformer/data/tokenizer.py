@@ -28,6 +28,9 @@ MASK = "<mask>"  # only in the vocabularies of models that fill blanks, at its e
 SMALLEST = 256 + len(SPECIALS)
 CHARACTERS = 2**16  # more than any language has
 BYTE = re.compile(r"<0x([0-9A-F]{2})>")
+# GPT-2's pattern of words, numbers and marks, each with the space before it; but vowel signs and joiners, as Hindi,
+# Tamil or Arabic write them, stay in their words.
+WORDS = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}[\p{L}\p{M}\u200c\u200d]*| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 _BYTES = decoders.ByteLevel()
 
 
@@ -249,22 +252,23 @@ def _untrained(kind: TokenizerKind, sentences: bool) -> Core:
     match kind:
         case "bpe" | "word" if sentences:  # a space before the first word too, so that it is the same token anywhere
             core.normalizer = normalizers.Prepend(" ")
-            core.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+            core.pre_tokenizer = _cut_at(WORDS)
             core.decoder = decoders.Sequence([decoders.ByteLevel(), decoders.Strip(" ", 1, 0)])
         case "bpe" | "word":
-            core.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+            core.pre_tokenizer = _cut_at(WORDS)
             core.decoder = decoders.ByteLevel()
         case "char" | "byte":
-            core.pre_tokenizer = pre_tokenizers.Sequence(
-                [
-                    pre_tokenizers.Split(Regex(r"[\s\S]"), "isolated"),
-                    pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
-                ]
-            )
+            core.pre_tokenizer = _cut_at(r"[\s\S]")
             core.decoder = decoders.ByteLevel()
         case _:
             raise UserError(f"There is no tokenizer {kind!r}.", "Choose bpe, word, char or byte, or a tokenizer.json.")
     return core
+
+
+def _cut_at(pattern: str) -> pre_tokenizers.PreTokenizer:
+    """Pieces that a pattern finds, as bytes."""
+    in_bytes = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    return pre_tokenizers.Sequence([pre_tokenizers.Split(Regex(pattern), "isolated"), in_bytes])
 
 
 def _pieces(core: Core, text: str) -> Iterator[str]:

@@ -4,7 +4,6 @@ Files from others are hostile until parsed: nothing here runs code from a file. 
 int8 (a scale for each row); they are fp32 once loaded.
 """
 
-import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -26,11 +25,12 @@ from glassformer.model.lora import LoraSettings, add_lora, merge_lora
 from glassformer.model.rehead import with_settings
 from glassformer.model.settings import EncoderOnlySettings, ModelSettings, Settings, TokensSettings
 from glassformer.tasks.built_in import find_model
+from glassformer.tasks.checksums import check_unaltered, checksum, checksums
 
 FORMAT = 1
 _UNFINISHED = "If training was stopped there, go on with --resume."
 _GROUP = (dict, "a group of settings")
-_KINDS = (("task", str, "text"), *((name, *_GROUP) for name in ("model", "about", "marks", "adapter")))
+_KINDS = (("task", str, "text"), *((name, *_GROUP) for name in ("model", "about", "marks", "adapter", "checksums")))
 DEEPEST = 100  # groups in groups of settings.json
 LARGEST = 1 << 24  # number in a model's settings: of rows, of positions, of a width
 Storage = Literal["fp32", "fp16", "int8"]
@@ -87,6 +87,8 @@ def save_model(
         settings["source_tokenizer"] = True  # without it the source would be read in the target's words
     if tokenizer is not None and not tokenizer.is_ours:
         settings["marks"] = config.to_data(tokenizer.marks)
+    words = () if tokenizer is None else ("tokenizer.json", "source_tokenizer.json")
+    settings["checksums"] = checksums(folder, ("model.safetensors", *words))
     write_text(folder / "settings.json", json.dumps(settings, indent=2, ensure_ascii=False) + "\n")
 
 
@@ -114,6 +116,7 @@ def save_adapter(
         "model": config.to_data(model.settings),
         "adapter": config.to_data(adapter),
         "about": about,
+        "checksums": checksums(folder, ["adapter.safetensors"]),
     }
     write_text(folder / "settings.json", json.dumps(settings, indent=2, ensure_ascii=False) + "\n")
 
@@ -121,8 +124,12 @@ def save_adapter(
 def load_model(folder: Path) -> LoadedModel:
     """Read a folder written by `save_model` or `save_adapter`, checking everything on the way."""
     settings = _read_settings(folder)
-    if "adapter" in settings:
-        return _load_adapted(folder, settings)
+    loaded = (_load_adapted if "adapter" in settings else _load_whole)(folder, settings)
+    check_unaltered(folder, settings.get("checksums", {}))  # last, as a closer look can say what is wrong
+    return loaded
+
+
+def _load_whole(folder: Path, settings: dict[str, Any]) -> LoadedModel:
     tensors = _read_tensors(folder / "model.safetensors")
     model = _build_empty(settings["model"], len(tensors), folder)
     _unpack(model, tensors, folder / "model.safetensors")
@@ -201,8 +208,7 @@ def weights_checksum(folder: Path) -> str:
     """Of a model's weights, or of an adapter's; those of its model are checked when it is loaded."""
     path = folder / ("adapter.safetensors" if "adapter" in _read_settings(folder) else "model.safetensors")
     require(path.is_file(), f"{path} is missing.", "A model directory needs it; copy the whole folder.")
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "blake2b").hexdigest()[:32]
+    return checksum(path)
 
 
 def _read_settings(folder: Path) -> dict[str, Any]:
