@@ -37,10 +37,12 @@ def refused(call: Any, *pieces: str) -> None:
 
 def test_a_file_that_is_not_there_or_not_toml_is_named(tmp_path: Path) -> None:
     refused(lambda: config.read_toml(tmp_path / "no.toml"), "There is no file", "no.toml")
-    refused(lambda: config.read_toml(tmp_path), str(tmp_path), "cannot be read")
+    refused(lambda: config.read_toml(tmp_path), str(tmp_path), "cannot be read: it is a folder. Give a TOML file")
     for content in (b"a = ", b"a = '\xff'", b"a = 1\na = 2"):
         (tmp_path / "bad.toml").write_bytes(content)
         refused(lambda: config.read_toml(tmp_path / "bad.toml"), "bad.toml cannot be read as TOML")
+    (tmp_path / "bad.toml").write_bytes(b"a = 1\nb = '\xff'")
+    refused(lambda: config.read_toml(tmp_path / "bad.toml"), "line 2 is not UTF-8. Save it as UTF-8.")
 
 
 DECODER: dict[str, Any] = {"kind": "decoder_only"}

@@ -7,6 +7,7 @@ import dataclasses
 import difflib
 import functools
 import json
+import numbers
 import re
 import tomllib
 import types
@@ -43,12 +44,23 @@ def parse(kind: type[T] | Any, data: Mapping[str, Any], origin: str = "the setti
     try:
         # JSON is read strictly, yet takes a list for a tuple and a table for a dataclass.
         checked: T = _adapter(kind).validate_json(  # type: ignore[arg-type]
-            json.dumps(data, default=str), strict=True
+            json.dumps(data, default=_plain), strict=True
         )
     except ValidationError as error:
         problems = [_explain(kind, details) for details in _relevant(error.errors())]
         raise UserError(f"{origin} cannot be used: {'; '.join(dict.fromkeys(problems))}.") from None
     return checked
+
+
+def _plain(value: Any) -> Any:
+    """What JSON has no word for: numbers of other libraries are numbers."""
+    match value:
+        case numbers.Integral():
+            return int(value)
+        case numbers.Real():
+            return float(value)
+        case _:
+            return str(value)
 
 
 @functools.cache
@@ -67,8 +79,15 @@ def read_toml(path: Path) -> dict[str, Any]:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise UserError(f"There is no file {path}.", "Check the name.") from None
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise UserError(f"{path} cannot be read as TOML: {error}.") from None
+    except IsADirectoryError:
+        raise UserError(f"{path} cannot be read: it is a folder.", "Give a TOML file, as recipe.toml.") from None
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror}.", "Check the file.") from None
+    except UnicodeDecodeError as error:
+        line = error.object[: error.start].count(b"\n") + 1
+        raise UserError(f"{path} cannot be read as TOML: line {line} is not UTF-8.", "Save it as UTF-8.") from None
+    except tomllib.TOMLDecodeError as error:
+        raise UserError(f"{path} cannot be read as TOML: {error}.", "Correct it there.") from None
 
 
 def override(data: Mapping[str, Any], assignments: Iterable[str]) -> dict[str, Any]:

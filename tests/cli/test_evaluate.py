@@ -101,8 +101,13 @@ def test_text_without_spaces_wants_another_way_to_find_words(
         ("a dog", "一只新来的狗在海边看着大海和天空里的鸟。"),
     ]
     data = save(tmp_path, table(chinese))
-    assert "give --tokenize zh for Chinese" in evaluate(capsys, model, data)[1]
+    short = save(tmp_path, table([("good morning", "早上好！"), ("how are you ?", "你今天怎么样？")]), "short.tsv")
+    assert "give --tokenize zh for Chinese" in evaluate(capsys, model, data, "--tokenize", "13a")[1]
+    assert "give --tokenize zh for Chinese" in evaluate(capsys, model, short, "--tokenize", "13a")[1]
     assert "give --tokenize" not in evaluate(capsys, model, data, "--tokenize", "zh")[1]
+    for chosen in ("|tok:zh|", "By words of the source"):
+        assert chosen in evaluate(capsys, model, short)[1]
+    assert "give --tokenize" not in evaluate(capsys, model, short)[1]
     assert "give --tokenize" not in evaluate(capsys, model, save(tmp_path, table(ROWS)))[1]
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from glassformer.data.check import PairReport, check_pairs, explain
 from glassformer.data.pairs import open_pairs
-from glassformer.data.scripts import dominant_script
+from glassformer.data.scripts import dominant_script, is_japanese, spaceless_script
 from glassformer.errors import UserError
 
 GOOD = [(f"the house number {i} is here", f"das Haus Nummer {i} steht hier") for i in range(50)]
@@ -73,6 +73,13 @@ def test_usual_length_ratio_is_the_files_own(tmp_path: Path) -> None:
     assert suspicious(tmp_path, short) == {}
 
 
+def test_usual_length_ratio_is_told_by_short_pairs_too(tmp_path: Path) -> None:
+    short = [(f"good day no {i:03d}", f"guten Tag {i:04d}") for i in range(100)]
+    odd = ("Hello my dear friend", "sehr lang " * 40)
+    assert suspicious(tmp_path, [*short, odd]) == {"has a length ratio over 3 times off the usual one": (101,)}
+    assert suspicious(tmp_path, [*short, ("a", "kurz und gut")]) == {}
+
+
 def test_scripts_mixed_up(tmp_path: Path) -> None:
     rows = [(f"the house {i}", f"дом номер {i}") for i in range(30)]
     rows += [
@@ -106,6 +113,29 @@ def test_scripts_mixed_up(tmp_path: Path) -> None:
 )
 def test_dominant_script(text: str, script: str) -> None:
     assert dominant_script(text) == script
+
+
+@pytest.mark.parametrize(
+    ("texts", "script"),
+    [
+        (["你好吗？", "我用 Python 写 程序，今天天气很好。"], "Han"),
+        (["สวัสดีครับ", "ขอบคุณมาก"], "Thai"),
+        (["ខ្ញុំស្រឡាញ់អ្នក"], "Khmer"),
+        (["今天 天气 很 好 。"], ""),  # its words are parted already
+        (["안녕하세요"], ""),
+        (["Donaudampfschifffahrt"], ""),
+        (["", "12:30"], ""),
+        ([], ""),
+    ],
+)
+def test_scripts_without_spaces(texts: list[str], script: str) -> None:
+    assert spaceless_script(texts) == script
+
+
+def test_japanese_is_told_by_its_kana() -> None:
+    assert is_japanese(["東京タワーへ行きます", "駅"])
+    assert not is_japanese(["我喜欢这个优の良品的商店，你呢？"])
+    assert not is_japanese([])
 
 
 def test_bad_lines_are_counted_with_first_numbers(tmp_path: Path) -> None:
@@ -175,6 +205,14 @@ def test_nothing_to_learn(tmp_path: Path, rows: list[tuple[str, str]], message: 
 def test_useless_validation(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"v\.tsv holds no usable pair"):
         check(tmp_path, GOOD, [("", "a")])
+
+
+def test_many_identical_sides_are_warned_of(tmp_path: Path) -> None:
+    same = [(f"the same {i}", f"the same {i}") for i in range(25)]
+    warning = "of the pairs have the same text on both sides."
+    assert f"Warning: 33% {warning}" in explain(check(tmp_path, [*GOOD, *same]))
+    assert warning not in explain(check(tmp_path, [*GOOD, *same[:5]]))
+    assert warning not in explain(check(tmp_path, [*GOOD[:2], *same[:2]]))
 
 
 def test_few_different_targets_are_no_reason_to_warn(tmp_path: Path) -> None:

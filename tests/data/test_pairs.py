@@ -229,6 +229,16 @@ def test_only_newline_ends_a_line(tmp_path: Path) -> None:
     assert sides(save(tmp_path, "a.en", f"{odd}\nb\n"), save(tmp_path, "a.de", "x\ny\n")) == [(odd, "x"), ("b", "y")]
 
 
+@pytest.mark.parametrize("end", ["", "\r", "\n"])
+def test_lines_that_end_in_cr_alone(tmp_path: Path, end: str) -> None:
+    many = "\r".join(f"house {i}\tHaus {i}" for i in range(600)) + end
+    refused = "end in CR (\\r), not in LF (\\n), so it reads as 1 line. Convert them: tr '\\r' '\\n' < OLD > NEW."
+    for name in ("p.tsv", "p.csv", "p.tsv.gz"):
+        path = save(tmp_path, name, many)
+        assert refusal(path) == f"The lines of {path} {refused}"
+    assert refused in refusal(save(tmp_path, "p.en", PAIRS[0][0]), save(tmp_path, "p.de", many))
+
+
 def test_bad_lines_of_a_tsv(tmp_path: Path) -> None:
     lines = [
         b"a\tb",

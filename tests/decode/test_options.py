@@ -25,6 +25,13 @@ def test_what_would_overflow_is_refused(given: dict[str, float]) -> None:
         DecodeOptions(**given)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("given", [{"beam": 100_000}, {"beam": 1001, "nbest": 1001}])
+def test_what_would_take_minutes_is_refused(given: dict[str, int]) -> None:
+    with pytest.raises(UserError, match=rf"{list(given)[-1]} is {given['beam']}\. It must be 1 to 1,000\."):
+        DecodeOptions(**given)  # type: ignore[arg-type]
+    assert DecodeOptions(beam=1000, nbest=1000).beam == 1000
+
+
 def test_the_strongest_penalty_can_be_computed() -> None:
     assert 1 / 100_000 ** DecodeOptions(length_penalty=10).length_penalty > 0
 

@@ -224,3 +224,5 @@ def test_like_says_only_what_differs() -> None:
 def test_a_name_that_is_nearly_right() -> None:
     with pytest.raises(UserError, match="Did you mean translate-tiny"):
         load_size("translate-tini")
+    with pytest.raises(UserError, match=r"There is no size 'tiny'\. Name it in full: \S+-tiny, .*translate-tiny, "):
+        load_size("tiny")

@@ -25,7 +25,7 @@ from glassformer.tasks.evaluate_translate import (
     slice_up,
 )
 from glassformer.tasks.memory import Recalled, recall
-from glassformer.tasks.scores import Scorer
+from glassformer.tasks.scores import Scorer, usual_tokenize
 from glassformer.tasks.translator import Translation, Translator
 
 TRAINING = [
@@ -205,6 +205,32 @@ def test_scripts_without_spaces_are_measured_in_characters() -> None:
         ("characters of the source", "over 80", 1),
         ("source in the memory", "no", 4),
     ]
+
+
+CHINESE = [("hello", "你好吗？"), ("the weather is good", "今天天气很好。"), ("I like you", "我很喜欢你。")]
+
+
+def test_the_references_script_decides_how_words_are_found(tmp_path: Path) -> None:
+    answers = ["你好。", "今天天气不好。", "我喜欢你。"]
+    report = evaluate_translate(told(CHINESE, answers), save(tmp_path, CHINESE))
+    assert (report.tokenize, report.spaceless) == ("zh", True)
+    assert "tok:zh|" in report.signatures["bleu"]
+    assert report.systems[0].bleu.score > 10
+    asked = evaluate_translate(told(CHINESE, answers), save(tmp_path, CHINESE), tokenize="13a")
+    assert (asked.tokenize, asked.spaceless, asked.systems[0].bleu.score) == ("13a", True, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "tokenize"),
+    [("我很喜欢你。", "zh"), ("東京へ行きます", "char"), ("สวัสดีครับ", "char"), ("Привет, мир", "13a"), ("안녕", "13a")],
+)
+def test_usual_tokenize(text: str, tokenize: str) -> None:
+    assert usual_tokenize([text]) == tokenize
+
+
+def test_short_texts_without_spaces_are_measured_in_characters() -> None:
+    pairs = pairs_of([(target, source) for source, target in CHINESE])
+    assert {part.by for part in slice_up(Scorer(), pairs, ["x"] * 3, None)} == {"characters of the source"}
 
 
 def test_rare_words_are_a_share_of_the_source() -> None:

@@ -51,6 +51,16 @@ def test_a_run_that_was_killed_before_its_first_checkpoint_may_begin_again(tmp_p
         check_folder(tmp_path, resume=True)
 
 
+def test_what_never_began_is_said_to_begin(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """An automatic restart with --resume may follow a kill that came before anything was written."""
+    for name in (None, ".lock", "data"):
+        if name is not None:
+            (tmp_path / name).touch()
+        check_folder(tmp_path, resume=True)
+        Run(tmp_path, True, Report(tmp_path), 0.0)
+        assert ("to go on with: one begins." in capsys.readouterr().err.replace("\n", " ")) is (name != "data")
+
+
 @pytest.mark.parametrize("resume", [False, True])
 def test_a_model_without_a_run_is_not_gone_on_with(tmp_path: Path, resume: bool) -> None:
     (tmp_path / "settings.json").write_text("{}")

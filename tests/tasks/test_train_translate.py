@@ -314,6 +314,52 @@ def test_all_pairs_too_long(tmp_path: Path) -> None:
     assert not (tmp_path / "out" / "settings.json").exists()
 
 
+def reading(*_: object) -> None:
+    raise RuntimeError("The data is read.")
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        ({"dropout": 1.5}, r"dropout is 1\.5\."),
+        ({"start": "{model}", "dropout": 1.5}, r"dropout is 1\.5\."),
+        ({"model": {"d_model": 7}}, "there is no setting d_model"),
+        (
+            {"size": "small", "model": {"encoder": {"n_layers": 2.5}}},
+            r"encoder\.n_layers is 2\.5, but it must be a whole",
+        ),
+        ({"model": {"encoder": {"d_model": 7}}}, "d_model is 7, which attention.n_heads 4 does not divide"),
+        ({"start": "{model}", "size": "tiny"}, "whose size, shape and vocabulary are given"),
+        ({"start": "{model}", "tokenizer": {"kind": "char"}}, "whose size, shape and vocabulary are given"),
+        ({"start": "shakespeare"}, "a translator cannot start from it"),
+        ({"start": "{folder}", "size": "tiny"}, "is not a finished model"),
+        ({"tokenizer": {"kind": "{folder}/junk.tsv"}}, r"junk\.tsv is (no|not a) tokenizer"),
+    ],
+)
+def test_wrong_settings_are_refused_before_the_data_is_read(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, data: dict[str, Any], said: str
+) -> None:
+    monkeypatch.setattr("glassformer.tasks.train_translate.check_pairs", reading)
+    (tmp_path / "junk.tsv").write_text("one\teins\n")
+    named = json.loads(json.dumps(data).replace("{model}", str(run)).replace("{folder}", str(tmp_path)))
+    recipe: TranslateRecipe = config.parse(TranslateRecipe, named)
+    with pytest.raises(UserError, match=said):
+        train_translate(training_files(tmp_path), recipe, tmp_path / "out", quiet=True)
+    assert not (tmp_path / "out").exists()
+
+
+def test_settings_that_only_the_size_of_many_pairs_allows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are refused when the pairs are counted, and nothing is written."""
+    heads = {"attention": {"n_heads": 256}}  # base is 512 wide, tiny 128
+    recipe = TranslateRecipe(model={"encoder": heads, "decoder": heads})
+    with pytest.raises(UserError, match=r"which attention\.n_heads 256 does not divide"):
+        train_translate(training_files(tmp_path), recipe, tmp_path / "out", quiet=True)
+    assert not (tmp_path / "out").exists()
+    monkeypatch.setattr("glassformer.tasks.train_translate.check_pairs", reading)
+    with pytest.raises(RuntimeError, match="data is read"):
+        train_translate(training_files(tmp_path), recipe, tmp_path / "out", quiet=True)
+
+
 def test_size_that_is_no_encoder_decoder(tmp_path: Path) -> None:
     recipe = TranslateRecipe(size="gpt-2")
     with pytest.raises(UserError, match="gpt-2"):

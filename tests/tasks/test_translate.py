@@ -9,7 +9,7 @@ import torch
 from glassformer.data.batch import PairBatch, Rows, spread
 from glassformer.data.pairs import Pair
 from glassformer.data.tokenizer import train_tokenizer
-from glassformer.decode.options import DecodeOptions
+from glassformer.decode.options import DecodeOptions, Hypothesis
 from glassformer.model import EncoderDecoder, build
 from glassformer.tasks.backend import Request, TorchBackend
 from glassformer.tasks.prepare import Tokenizers, encode_pairs
@@ -47,6 +47,15 @@ def test_translated_pairs_are_spread_over_all(tmp_path: Path, monkeypatch: pytes
     assert asked[0] == asked[1]
     assert first == again
     assert [sample.partition("wanted: ")[2].count("b") for sample in first.samples] == [1, 20, 40]
+
+
+def test_bleu_of_targets_without_spaces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [("a b c", "今天天气很好。"), ("b c a", "我很喜欢这本书。")]
+    validating = job(tmp_path, rows, TrainSettings(steps=1, n_translated=2))
+    targets = validating.valid.target.tokens
+    shorter = [[Hypothesis(targets[i].tolist()[:-2], 0.0)] for i in range(2)]
+    monkeypatch.setattr(TorchBackend, "generate", lambda *_: shorter)
+    assert validating.validate().metrics["bleu"] > 50
 
 
 def test_spread() -> None:

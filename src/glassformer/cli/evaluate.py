@@ -66,8 +66,11 @@ def evaluate(
         int | None, typer.Option(help="Tokens of an answer at most; 256, or 400 for recordings.")
     ] = None,
     tokenize: Annotated[
-        str, typer.Option(help="How BLEU finds words: 13a, none, intl, char, zh, ja-mecab or ko-mecab.")
-    ] = "13a",
+        str | None,
+        typer.Option(
+            help="How BLEU finds words: 13a, none, intl, char, zh, ja-mecab or ko-mecab; by the script if left out."
+        ),
+    ] = None,
     limit: Annotated[
         int | None, typer.Option(help="Only so many pairs, examples or recordings, evenly spread over the data.")
     ] = None,

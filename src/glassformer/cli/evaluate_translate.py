@@ -34,7 +34,7 @@ def run_evaluate_translate(
     memory: list[Path] | None,
     fields: tuple[str | None, str | None],
     options: "DecodeOptions",
-    tokenize: str,
+    tokenize: str | None,
     limit: int | None,
     worst: int,
     as_json: bool,

@@ -21,7 +21,7 @@ def translate(
         typer.Option(metavar="FROM,TO", help="Codes of the languages, as en,de, for `serve`; else as files are named."),
     ] = None,
     start: Annotated[
-        str | None, typer.Option("--from", help="A trained model to start from; new words are added.")
+        str | None, typer.Option("--from", help="A trained model to start from; alphabets new to it get tokens.")
     ] = None,
     *,
     options: Options,

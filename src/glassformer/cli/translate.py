@@ -76,7 +76,7 @@ def translate(
         for name in ("temperature", "top_k", "top_p", "min_p", "seed")
         if getattr(options, name) != getattr(DecodeOptions(), name)
     ]
-    if idle and not sample:
+    if idle and not sample and not quiet:
         typer.echo(f"Without --sample these have no effect: {', '.join(idle)}.", err=True)
     translator = load_translator(model, engine, "int8" if int8 else precision, others or ())  # type: ignore[arg-type]
     if not quiet:

@@ -15,7 +15,7 @@ from glassformer.data.counted import counted
 from glassformer.data.findings import BAD, ODD, Finding, explain_findings, having_seen
 from glassformer.data.labelled_layout import FEW, REPEATED
 from glassformer.data.pairs import BadLine, PairFiles, read_pairs
-from glassformer.data.tally import SideTally, Tally, percentile
+from glassformer.data.tally import SAME_SIDES, SideTally, Tally, percentile
 from glassformer.errors import require
 
 Hashes = NDArray[np.uint64]
@@ -138,6 +138,9 @@ def warnings(report: PairReport) -> Iterator[str]:
         yield f"There are only {report.target.n_distinct} different targets; check labels with --task classify."
     if report.n_duplicates > MUCH * report.n_pairs:
         yield f"{report.n_duplicates / report.n_pairs:.0%} of the pairs repeat others."
+    n_same = sum(finding.n for finding in report.suspicious if finding.reason == SAME_SIDES)
+    if n_same > MUCH * report.n_pairs and n_same >= SEVERAL:
+        yield f"{n_same / report.n_pairs:.0%} of the pairs have the same text on both sides."
     if report.valid is not None and report.valid.n_same_sources > MUCH * report.valid.n_pairs:
         share = report.valid.n_same_sources / report.valid.n_pairs
         yield f"{share:.0%} of the validation sources are in training too, so scores on them will be too good."

@@ -14,6 +14,7 @@ from glassformer.data.counted import counted
 from glassformer.errors import UserError, require
 
 LONGEST = 2**20  # bytes of a line that are read; what lies beyond is skipped, so that no line can fill the memory
+_RARE = 100  # lone CRs for each LF: with more, CRs end the lines
 _BOM = b"\xef\xbb\xbf"
 _GZIP = b"\x1f\x8b"
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
@@ -84,6 +85,17 @@ def check_text(path: Path) -> None:
         n_bad * 2 <= len(lines),
         f"{path} is not UTF-8 text: {n_bad:,} of its first {counted(len(lines), 'line')} cannot be read.",
         "If it is text of another encoding, convert it, say iconv -f LATIN1 -t UTF-8 OLD > NEW.",
+    )
+
+
+def check_line_ends(path: Path) -> None:
+    """Refuse a file whose lines end in CR, as on old Macs: it would be one long line."""
+    lines = sample_lines(path)
+    n_lone = sum(line.rstrip(b"\r").count(b"\r") for line in lines)
+    require(
+        n_lone <= _RARE * (len(lines) - 1),
+        f"The lines of {path} end in CR (\\r), not in LF (\\n), so it reads as {counted(len(lines), 'line')}.",
+        r"Convert them: tr '\r' '\n' < OLD > NEW.",
     )
 
 

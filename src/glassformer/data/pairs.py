@@ -13,7 +13,7 @@ from typing import Any
 
 from glassformer.data.counted import counted
 from glassformer.data.layout import Layout, guess_layout, kind_by_name, read_field
-from glassformer.data.lines import check_text, count_lines, fingerprint, read_lines
+from glassformer.data.lines import check_line_ends, check_text, count_lines, fingerprint, read_lines
 from glassformer.data.rows import (
     EMPTY,
     ENDLESS,
@@ -82,6 +82,7 @@ def open_pairs(paths: Iterable[str | Path], source: str | None = None, target: s
     named = source is not None or target is not None
     for path in files:
         check_text(path)
+        check_line_ends(path)
     if len(files) == 2:
         require(not named, "Two aligned files have no fields to choose.", "Leave out --source and --target.")
         _check_aligned(*files)

@@ -1,8 +1,10 @@
 """Which script a text is written in, by its letters' Unicode names."""
 
 import functools
+import re
 import unicodedata
 from collections import Counter
+from collections.abc import Sequence
 
 # Letters whose names begin with no script.
 _NO_SCRIPT = frozenset(
@@ -21,6 +23,10 @@ _NO_SCRIPT = frozenset(
 )
 # Japanese mixes these in every sentence.
 _EAST_ASIAN = frozenset(["CJK", "HIRAGANA", "KATAKANA", "KATAKANA-HIRAGANA", "IDEOGRAPHIC"])
+_SPACELESS = frozenset(["Han", "Thai", "Lao", "Khmer", "Myanmar", "Tibetan", "Javanese"])
+_GAP = 7  # characters for each space: with fewer the words were parted beforehand
+_KANA = re.compile("[ぁ-ゖァ-ヺｦ-ﾟ]")
+_JAPANESE = 0.1  # of the characters: names of goods bring some kana into Chinese as well
 
 
 def dominant_script(text: str) -> str:
@@ -31,6 +37,18 @@ def dominant_script(text: str) -> str:
     counts.pop("", None)
     # of equals the first in the alphabet, so that the answer does not depend on the order of letters
     return min(counts, key=lambda script: (-counts[script], script), default="")
+
+
+def spaceless_script(texts: Sequence[str]) -> str:
+    """The script of texts that have nothing between their words; empty for those that have."""
+    script = dominant_script("".join(texts))
+    n_spaces = sum(max(len(text.split()) - 1, 0) for text in texts)
+    return script if script in _SPACELESS and _GAP * n_spaces <= sum(map(len, texts)) else ""
+
+
+def is_japanese(texts: Sequence[str]) -> bool:
+    """Told by its kana, since Han covers Chinese too."""
+    return sum(len(_KANA.findall(text)) for text in texts) > _JAPANESE * sum(map(len, texts))
 
 
 @functools.lru_cache(maxsize=2**16)

@@ -18,6 +18,7 @@ from glassformer.data.scripts import dominant_script
 
 FACTOR = 3  # times longer or shorter than this file's pairs usually are: suspicious
 LONG = 20  # characters; shorter sentences vary too much for that
+SAME_SIDES = "has the same text on both sides"
 MANY_BREAKS = 10  # of lines, within one side
 _BINS = 4  # of length ratios, for each doubling
 CONTROL = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
@@ -47,7 +48,7 @@ class Tally:
         self.bad: FirstLines[str] = FirstLines()
         self.odd: FirstLines[str] = FirstLines()
         self.scripts: FirstLines[tuple[str, str]] = FirstLines()
-        self.ratios: FirstLines[int] = FirstLines()
+        self.ratios: FirstLines[tuple[int, bool]] = FirstLines()
 
     def add(self, item: Pair | BadLine) -> None:
         if isinstance(item, BadLine):
@@ -57,11 +58,11 @@ class Tally:
         self.source.add(item.source)
         self.target.add(item.target)
         self.scripts.add((dominant_script(item.source), dominant_script(item.target)), item.line)
-        if max(len(item.source), len(item.target)) >= LONG:
-            self.ratios.add(round(_BINS * math.log2(len(item.target) / len(item.source))), item.line)
+        ratio = round(_BINS * math.log2(len(item.target) / len(item.source)))
+        self.ratios.add((ratio, max(len(item.source), len(item.target)) >= LONG), item.line)
         both = f"{item.source}\n{item.target}"
         if item.source == item.target:
-            self.odd.add("has the same text on both sides", item.line)
+            self.odd.add(SAME_SIDES, item.line)
         if CONTROL.search(both):
             self.odd.add("has control characters", item.line)
         if GARBLED.search(both):
@@ -92,8 +93,12 @@ class Tally:
             yield from self.scripts.merged(f"has a {name} that is not in {usual[side]} script, as most are", odd)
 
     def _odd_ratios(self) -> Iterator[Finding]:
-        middle = percentile(self.ratios.counts, 50)
-        far = [key for key in self.ratios.first if abs(key - middle) > _BINS * math.log2(FACTOR)]
+        # short pairs tell what is usual too: where most are short, the long ones may be just the odd ones
+        every: Counter[int] = Counter()
+        for (ratio, _), n in self.ratios.counts.items():
+            every[ratio] += n
+        middle, most = percentile(every, 50), _BINS * math.log2(FACTOR)
+        far = [(ratio, long) for ratio, long in self.ratios.first if long and abs(ratio - middle) > most]
         yield from self.ratios.merged(f"has a length ratio over {FACTOR} times off the usual one", far)
 
 

@@ -1,16 +1,22 @@
 """How to search: one frozen dataclass, used alike by shell, Python and HTTP."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 from glassformer.errors import require
 
 COLDEST = 1e-6  # of temperatures: scores over less than this overflow
+WIDEST = 1000  # beam; more would take minutes for a sentence and find nothing better
 MOST_SEED = 2**62  # so that a seed for each answer fits into 64 bits
 
 
 @dataclass(frozen=True, kw_only=True)
 class DecodeOptions:
+    # Of the validator: unknown names are refused.
+    __pydantic_config__: ClassVar[Mapping[str, object]] = {"extra": "forbid"}
+
     # 1 is greedy; 4 is the paper's, and gains about one BLEU.
     beam: int = 4
     # How many answers to give, best first.
@@ -33,6 +39,9 @@ class DecodeOptions:
         for name, least in (("beam", 1), ("nbest", 1), ("max_len", 1), ("top_k", 0), ("no_repeat", 0)):
             value = getattr(self, name)
             require(value >= least, f"{name} is {value}.", f"It must be {least} or more.")
+        for name in ("nbest", "beam"):
+            value = getattr(self, name)
+            require(value <= WIDEST, f"{name} is {value}.", f"It must be 1 to {WIDEST:,}.")
         require(0 <= self.length_penalty <= 10, f"length_penalty is {self.length_penalty}.", "It must be 0 to 10.")
         require(
             COLDEST <= self.temperature < math.inf,

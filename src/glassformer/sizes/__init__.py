@@ -49,6 +49,8 @@ def _table(name: str) -> dict[str, Any]:
     if name not in _tables():
         near = difflib.get_close_matches(name, size_names(), n=1)
         hint = f"Did you mean {near[0]}?" if near else f"There are: {', '.join(size_names())}."
+        full = [each for each in size_names() if each.endswith(f"-{name}")]  # of tiny there is one for each task
+        hint = f"Name it in full: {', '.join(full)}." if full else hint
         raise UserError(f"There is no size {name!r}.", hint)
     return _tables()[name]
 

@@ -4,12 +4,18 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from glassformer import config
+from glassformer.errors import require
 from glassformer.model import Transformer
 from glassformer.model.rehead import with_settings
 from glassformer.model.settings import ModelSettings
 
 PARTS = ("source", "target", "encoder", "decoder")
 M = TypeVar("M", bound=Transformer)
+
+
+def check_dropout(dropout: float | None) -> None:
+    """Refuse a rate that is none."""
+    require(dropout is None or 0 <= dropout < 1, f"dropout is {dropout}.", "Set it to 0 or more and below 1.")
 
 
 def dropping(data: Mapping[str, Any], dropout: float | None) -> dict[str, Any]:

@@ -8,17 +8,18 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from glassformer.data.pairs import BadLine, Pair, PairFiles, read_pairs
+from glassformer.data.scripts import spaceless_script
 from glassformer.decode.options import DecodeOptions
 from glassformer.errors import require
 from glassformer.tasks.memory import Recalled, recall, words_of
-from glassformer.tasks.scores import Scorer, Slice, System
+from glassformer.tasks.scores import Scorer, Slice, System, usual_tokenize
 from glassformer.tasks.translator import Translator
 
 CHUNK = 256  # sentences translated between two reports of progress
 LENGTHS = (5, 10, 20, 40)  # words; the upper ends of the slices
 RARE = 5  # a word seen fewer times in training is rare
 RARE_SHARE = 0.2
-SPACELESS = 15  # characters of a word on average: above that the script has no spaces, and characters are counted
+SPACELESS = 15  # characters of a word on average: above that there are no spaces, whatever the script
 
 
 @dataclass(frozen=True)
@@ -65,20 +66,24 @@ def evaluate_translate(
     files: PairFiles,
     memory: PairFiles | None = None,
     options: DecodeOptions | None = None,
-    tokenize: str = "13a",
+    tokenize: str | None = None,
     limit: int | None = None,
     n_worst: int = 5,
     progress: Callable[[int, int], None] = lambda done, total: None,  # noqa: ARG005
 ) -> TranslateReport:
-    """Translate all sources (or `limit` of them, evenly spread) and compare with the references."""
+    """Translate all sources (or `limit` of them, evenly spread) and compare with the references.
+
+    With no `tokenize` the references' script decides how BLEU finds words.
+    """
     options = options or DecodeOptions()
     require(n_worst >= 0, f"The number of worst answers is {n_worst}.", "It must be 0 or more.")
-    scorer = Scorer(tokenize)
     usable, bad = _read(files)
     pairs = _spread(usable, limit)
+    references = [pair.target for pair in pairs]
+    tokenize = tokenize or usual_tokenize(references)
+    scorer = Scorer(tokenize)
     recalled = recall(memory, pairs) if memory is not None else None
     answers = _translate(translator, [pair.source for pair in pairs], options, progress)
-    references = [pair.target for pair in pairs]
     systems = [
         scorer.system("model", answers, references),
         scorer.system("copy the source", [pair.source for pair in pairs], references),
@@ -161,7 +166,7 @@ def _translate(
 
 def is_spaceless(texts: list[str]) -> bool:
     """Whether nothing stands between the words."""
-    return sum(map(len, texts)) > SPACELESS * sum(len(text.split()) for text in texts)
+    return bool(spaceless_script(texts)) or sum(map(len, texts)) > SPACELESS * sum(len(text.split()) for text in texts)
 
 
 def _slicings(sources: list[str], recalled: Recalled | None) -> Iterator[tuple[str, list[str], list[int]]]:

@@ -71,6 +71,11 @@ class Run:
     report: Report
     began: float
 
+    def __post_init__(self) -> None:
+        # No error: a run may have been killed before it left anything, and whoever starts it again need not know.
+        if self.resume and all(path.name == ".lock" for path in self.out.glob("*")):
+            self.report.say(f"There is no run in {self.out} to go on with: one begins.")
+
     @property
     def data(self) -> Path:
         return self.out / "data"

@@ -13,8 +13,7 @@ from glassformer.data.split import hold_out, usual_sentences
 from glassformer.data.tokenizer import load_tokenizer
 from glassformer.errors import require
 from glassformer.model import choose_device
-from glassformer.sizes import full_name, load_size_data
-from glassformer.tasks.built_in import find_model
+from glassformer.tasks.dropout import check_dropout
 from glassformer.tasks.grow import extend_tokenizers
 from glassformer.tasks.model_dir import save_model
 from glassformer.tasks.plan import automatic_steps
@@ -27,7 +26,7 @@ from glassformer.tasks.translate import (
     TranslateRecipe,
     automatic_translate_size,
 )
-from glassformer.tasks.translate_model import Start, load_start, make_model
+from glassformer.tasks.translate_model import Start, check_model, load_start, make_model
 from glassformer.train.machine import keep_memory
 from glassformer.train.report import Report
 
@@ -61,18 +60,20 @@ def train_translate(
     began = time.monotonic()
     keep_memory()
     check_folder(out, resume)
-    _check_recipe(recipe, device)
+    start = _check_recipe(recipe, device)
     found = check_pairs(files.train, files.valid)  # before anything is written
+    recipe = _resolve(recipe, found)
     with alone_in(out):
-        return _train(files, found, recipe, device, Run(out, resume, Report(out, quiet, tensorboard), began))
+        return _train(files, found, recipe, start, device, Run(out, resume, Report(out, quiet, tensorboard), began))
 
 
-def _train(files: TrainingFiles, found: PairReport, recipe: TranslateRecipe, device: str, run: Run) -> bool:
+def _train(
+    files: TrainingFiles, found: PairReport, recipe: TranslateRecipe, start: Start | None, device: str, run: Run
+) -> bool:
     say, out = run.report.say, run.out
     say(explain(found))
-    recipe = run.for_cores(_resolve(recipe, found), choose_device(device))
+    recipe = run.for_cores(recipe, choose_device(device))
     identity = identity_of(recipe, (f.identity if f is not None else None for f in (files.train, files.valid)))
-    start = None if recipe.start is None else load_start(recipe.start)
     data = _prepare(files, recipe, start, run, identity)
     model = make_model(recipe, data.tokenizers, start).to(choose_device(device))
     kind = recipe.size if recipe.start is None else f"as {recipe.start}"
@@ -99,28 +100,34 @@ class Prepared:
     tokenizers: Tokenizers
 
 
-def _check_recipe(recipe: TranslateRecipe, device: str) -> None:
-    """What can be refused before the data is read."""
+def _check_recipe(recipe: TranslateRecipe, device: str) -> Start | None:
+    """The model to start from; what can be refused before the data is read is refused here."""
     choose_device(device)
+    check_dropout(recipe.dropout)
     if recipe.start is not None:
-        find_model(recipe.start)
-    elif recipe.size != "auto":
-        load_size_data(full_name(recipe.size, "translate"))
+        start = load_start(recipe.start)  # first: of what is no model, nothing else is worth saying
+        shaped = recipe.size != "auto" or bool(recipe.model) or recipe.tokenizer != TokenizerSettings()
+        check_start(recipe.start, shaped)
+        return start
+    check_model(recipe)
     file = recipe.tokenizer.file
     require(
         file is None or file.is_file(),
         f"There is no tokenizer {recipe.tokenizer.kind!r}.",
         "Choose bpe, word or char, or give a tokenizer.json.",
     )
+    if file is not None:
+        load_tokenizer(file)
+    return None
 
 
 def _resolve(recipe: TranslateRecipe, found: PairReport) -> TranslateRecipe:
-    if recipe.start is not None:
-        shaped = recipe.size != "auto" or bool(recipe.model) or recipe.tokenizer != TokenizerSettings()
-        check_start(recipe.start, shaped)
+    """The recipe with the size that suits the pairs."""
+    if recipe.start is not None or recipe.size != "auto":
         return recipe
-    size = automatic_translate_size(found.n_pairs) if recipe.size == "auto" else recipe.size
-    return replace(recipe, size=size)
+    recipe = replace(recipe, size=automatic_translate_size(found.n_pairs))
+    check_model(recipe)
+    return recipe
 
 
 def _prepare(files: TrainingFiles, recipe: TranslateRecipe, start: Start | None, run: Run, identity: str) -> Prepared:

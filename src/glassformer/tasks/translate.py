@@ -20,6 +20,7 @@ from glassformer.model import EncoderDecoder
 from glassformer.model.settings import Settings
 from glassformer.tasks.backend import Request, TorchBackend
 from glassformer.tasks.run import Recipe
+from glassformer.tasks.scores import usual_tokenize
 from glassformer.train.loop import Validation
 from glassformer.train.loss import cross_entropy
 from glassformer.train.settings import TrainSettings
@@ -189,7 +190,7 @@ class TranslateJob:
         guesses = [target.tokenizer.decode(hypotheses[0].ids) for hypotheses in found]
         n = len(rows)
         scores = {
-            "bleu": BLEU(force=True).corpus_score(guesses, [answers]).score,
+            "bleu": BLEU(tokenize=usual_tokenize(answers), force=True).corpus_score(guesses, [answers]).score,
             "chrf": CHRF().corpus_score(guesses, [answers]).score,
             "exact": 100 * sum(guess == answer for guess, answer in zip(guesses, answers, strict=True)) / n,
         }

@@ -1,6 +1,6 @@
 """The model that a translation run trains: new in the recipe's shape, or a trained one with new words."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -15,6 +15,9 @@ from glassformer.tasks.grow import grow_vocabulary
 from glassformer.tasks.model_dir import load_model
 from glassformer.tasks.prepare import Tokenizers
 from glassformer.tasks.translate import TranslateRecipe
+
+SIZES = ("tiny", "small", "base")  # that the number of pairs chooses from
+MADE_UP = 300  # tokens of a vocabulary that is not there yet
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,19 @@ def make_model(recipe: TranslateRecipe, tokenizers: Tokenizers, start: Start | N
     model = build(model_settings(recipe, tokenizers.source.vocab_size, tokenizers.target.vocab_size, tokenizers.joint))
     assert isinstance(model, EncoderDecoder)
     return model
+
+
+def check_model(recipe: TranslateRecipe) -> None:
+    """Refuse, before there is a vocabulary, what is no model: where the data chooses the size, at none of them."""
+    refused = []
+    for size in SIZES if recipe.size == "auto" else (recipe.size,):
+        try:
+            model_settings(replace(recipe, size=size), MADE_UP, MADE_UP, recipe.tokenizer.joint)
+        except UserError as error:
+            refused.append(error)
+        else:
+            return
+    raise refused[0]
 
 
 def model_settings(recipe: TranslateRecipe, n_source: int, n_target: int, joint: bool = True) -> EncoderDecoderSettings:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
+from glassformer import config
 from glassformer.data.split import ORDINALS, Piece, join_translated, split_long, split_sentences
 from glassformer.decode.options import DecodeOptions, Hypothesis
 from glassformer.decode.phrases import Phrase
@@ -56,7 +57,8 @@ class Translator:
 
     def translate(self, texts: Sequence[str], **options: object) -> list[str]:
         """The best translation of each text; options as in DecodeOptions."""
-        return [best[0].text for best in self.translate_all(texts, DecodeOptions(**options))]  # type: ignore[arg-type]
+        checked: DecodeOptions = config.parse(DecodeOptions, options, "What translate got")
+        return [best[0].text for best in self.translate_all(texts, checked)]
 
     def translate_all(
         self,
